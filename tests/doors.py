@@ -25,6 +25,7 @@ import networkx as nx  # noqa: F401
 import numpy as np
 import pandas as pd
 import xarray as xr
+from matplotlib.figure import Figure
 
 import fmab_jax as fmab
 from fmab_jax.analysis import audit as auditing
@@ -144,11 +145,11 @@ def stored():
     from fmab_jax.sweeps import grid, study
     from fmab_jax.sweeps.store import Store
 
-    made = study.state(fmab.cdp_mab, PROBLEM, epsilon=[0.5, 1.0], horizon=3, seeds=4, times=3)
+    instance = study.state(fmab.cdp_mab, PROBLEM, epsilon=[0.5, 1.0], horizon=3, seeds=4, times=3)
     store = Store("stored", create=True)
     with store.lock_writer("main"):
-        store.write_header(grid.build_header(made, study.collect_provenance("cpu")))
-        for point in made.points:
+        store.write_header(grid.build_header(instance, study.collect_provenance("cpu")))
+        for point in instance.points:
             over = point.config.requested_points
             arrays = {name: np.zeros((1, 4), "i4") for name in schema.FIELDS}
             arrays |= {name: np.zeros((1, 4, over)) for name in ("regret", "rounds_by")}
@@ -238,13 +239,18 @@ def given(owner, **changes):
 # Doors to one argument, all others as usual.
 USUAL = {
     "Problem": "agents",
-    "Exchange": "agents weights reporting wait vectors numbers views links",
+    "Exchange": "agents weights reporting wait vectors numbers views links alone exact",
     "Gaussian": "sd",
     "Ratings": "levels",
-    "simulate": "algorithm problem horizon seeds root_seed times spacing batch sum_agents devices",
+    "simulate": (
+        "algorithm problem horizon seeds root_seed times spacing batch sum_agents devices progress"
+    ),
     "communication_cost": "data server_price peer_price meter",
     "check_algorithm": "algorithm problem horizon seeds reference runs",
-    "save": "data path",
+    "Output": "coordinate",
+    "Reduce": "coordinate",
+    "parameter": "keyword",
+    "save": "data path overwrite",
     "load": "path",
     "compare": "first second level labels",
     "compare_all": "data level",
@@ -254,7 +260,7 @@ USUAL = {
     "paired_difference": "first second",
     "until_precise": "relative level max_seeds",
     "open_sweep": "path",
-    "export": "data path",
+    "export": "data path overwrite",
     "plot_runs": "runs level kind server_price",
     "plot_parameter": "finals x hue metric",
     "plot_heat": "finals y",
@@ -274,11 +280,14 @@ BY_NAME = {
     "ddp_mab": [(partial(fmab.ddp_mab, 1.0), "private_waiting")],
     "hdp_mab": [(partial(fmab.hdp_mab, 1.0), "weights")],
     "overview": [
-        (partial(fmab.overview, data=WHOLE), "data level server_price sort where columns")
+        (
+            partial(fmab.overview, data=WHOLE),
+            "data level server_price sort where columns descending",
+        )
     ],
     "sweep": [
         (swept, "algorithm problem epsilon participation horizon seeds schedule_gap root_seed"),
-        (swept, "times spacing sum_agents keep store chunk batch devices"),
+        (swept, "times spacing sum_agents keep store chunk batch devices progress"),
         (partial(swept, problem=None, agents=3, arms=3), "agents spread fixed_instance rewards"),
         (partial(swept, problem=None, agents=3, arms=3), "instance_gap"),
         (partial(swept, algorithm="ddp"), "graph"),
@@ -329,6 +338,11 @@ DOORS = {
     "overview().write(form)": lambda v: fmab.overview(WHOLE).write(v),
     "sweep(problem, 3 x 3)": lambda v: swept(problem=v, agents=3, arms=3),
     "open_sweep(chunks)": lambda v: fmab.open_sweep(stored(), chunks=v),
+    "open_sweep(partial)": lambda v: fmab.open_sweep(stored(), partial=v),
+    "save_figure(overwrite)": lambda v: fmab.save_figure(Figure(), f"{next(NUMBERS)}.png", v),
+    "write_report(overwrite)": lambda v: fmab.write_report(
+        WHOLE, f"{next(NUMBERS)}.html", overwrite=v
+    ),
     "final_table(data)": fmab.final_table,
     "plot_runs({'a': run})": lambda v: fmab.plot_runs({"a": v}),
     "plot_runs(bounds of a)": lambda v: fmab.plot_runs({"a": DATA}, bounds={"a": v}),
@@ -384,15 +398,15 @@ def main():
     with contextlib.suppress(ImportError):
         import resource
 
-        taken = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-        resource.setrlimit(resource.RLIMIT_AS, (taken + 3 * 2**30,) * 2)
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        resource.setrlimit(resource.RLIMIT_AS, (used + 3 * 2**30,) * 2)
     signal.signal(signal.SIGALRM, _stop)
     for name in [n for n in DOORS if not sys.argv[1:] or n.startswith(tuple(sys.argv[1:]))]:
-        found = {}
+        actual = {}
         for text, make in VALUES.items():
             print(name, text, file=sys.stderr)
-            found[text] = outcome(DOORS[name], make())
-        print(json.dumps([name, found]), flush=True)
+            actual[text] = outcome(DOORS[name], make())
+        print(json.dumps([name, actual]), flush=True)
 
 
 def _stop(*_):

@@ -40,10 +40,8 @@ VALUES: dict[str, tuple[dict[str, Any], tuple[float, int, int, int, int]]] = {
     # The first epoch is cut: all 20 arms are played equally, and nobody uploads.
     "T = 1": ({"horizon": 1}, (2.85, 0, 20, -1, 0)),
     "T < K": ({"horizon": 19}, (54.15, 0, 20, -1, 0)),
-    "T = K": ({"horizon": 20}, (57.0, 0, 20, -1, 0)),
     "first epoch beyond T": ({"horizon": 2000}, (5700.0, 0, 20, -1, 0)),
     "T = 10^12": ({"horizon": 10**12}, (19893.0, 1, 1, 0, 3)),
-    "T as a whole float": ({"horizon": 1e4}, (8721.0, 1, 1, 0, 3)),
     # A budget aims at the instance's own gap, 1 here: S_1 = ceil(8 ln(1.6e6) / 3) = 39.
     "R = 1": ({"rounds": 1}, (2223.0, 1, 1, 0, 3)),
     "R = 1, gap = 1/2": ({"rounds": 1, "schedule_gap": 0.5}, (8721.0, 1, 1, 0, 3)),
@@ -71,27 +69,24 @@ VALUES: dict[str, tuple[dict[str, Any], tuple[float, int, int, int, int]]] = {
     "duplicate means": ({"means": [1.0, 0.5, 0.5] + 17 * [0.0]}, (8262.0, 1, 1, 0, 3)),
     "all means 1": ({"means": 20 * [1.0]}, (0.0, 1, 20, -1, 3)),
     "all means 0": ({"means": 20 * [0.0]}, (0.0, 1, 20, -1, 3)),
-    "all means 1/2, noise": ({"means": 20 * [0.5], "epsilon": 1.0}, (0.0, 1, 20, -1, 3)),
     "all means 1, R = 20": (
         {"means": 20 * [1.0], "rounds": 20, "schedule_gap": 0.5},
         (0.0, 20, 20, 0, 60),
     ),
     # Noise: without bound the first epoch never ends; with hardly any it is as without.
-    "epsilon = 1e-300": ({"epsilon": 1e-300}, (28500.0, 0, 20, -1, 0)),
     "epsilon = 5e-324": ({"epsilon": 5e-324}, (28500.0, 0, 20, -1, 0)),
     "epsilon = 1e-300, T = 10^12": (
         {"epsilon": 1e-300, "horizon": 10**12},
         (2.85e12, 0, 20, -1, 0),
     ),
     "epsilon = 1e100": ({"epsilon": 1e100}, (8721.0, 1, 1, 0, 3)),
-    "epsilon = inf": ({"epsilon": INF}, (8721.0, 1, 1, 0, 3)),
 }
 
 
 @pytest.mark.parametrize("name", VALUES)
 def test_a_corner_case_has_its_value(name):
     """Would catch overflow, NaN, an endless epoch, a wrong cut at T or a lost tied best arm."""
-    changes, (regret, rounds, active, chosen, links) = VALUES[name]
+    changes, (regret, rounds, active, options, links) = VALUES[name]
     case = {"means": ONE, "agents": 3, "horizon": 10**4, "epsilon": None} | changes
     problem = fmab.Problem(case.pop("means"), agents=case.pop("agents"))
     horizon = case.pop("horizon")
@@ -101,7 +96,7 @@ def test_a_corner_case_has_its_value(name):
     for variable, expected in (
         (data.rounds_made, rounds),
         (data.active_arms, active),
-        (data.chosen_arm, chosen),
+        (data.chosen_arm, options),
         (data.links.sel(meter="server").isel(time=-1), links),
         (data.best_arm_lost, False),
     ):
@@ -141,7 +136,6 @@ def resolved_epsilon(message: float, agents: int, share: float) -> float:
 
 # name: (what is computed, its value).
 COMPUTED: dict[str, tuple[Callable[[], Any], Any]] = {
-    "p = 1e-300": (lambda: reporting(50, 1e-300), 1),
     "p = 5e-324": (lambda: reporting(50, 5e-324), 1),
     "p M a whole number but for rounding": (lambda: reporting(100, 0.07), 7),
     "p just below 1": (lambda: reporting(50, 1 - 2**-53), 50),
@@ -180,8 +174,8 @@ def test_the_accepted_ends_of_the_seed_range_are_distinct_trials():
     problem = fmab.Problem(ONE, agents=3)
     data = fmab.simulate(fmab.cdp_mab(1.0), problem, 100, seeds, times=1, batch=2)
     assert data.seed.values.tolist() == [0, 1, 2**31, 2**32 - 2, 2**32 - 1]
-    drawn = [fmab.Problem.uniform(3, 1).fixed(seed).means for seed in seeds]
-    assert len({float(means[0, 0]) for means in drawn}) == 5
+    draws = [fmab.Problem.uniform(3, 1).fixed(seed).means for seed in seeds]
+    assert len({float(means[0, 0]) for means in draws}) == 5
 
 
 # ---------------------------------------------------------------------------------------------
@@ -193,15 +187,14 @@ def run(**changes: Any) -> xr.Dataset:
     return fmab.simulate(fmab.cdp_mab(1.0), **arguments)
 
 
-MEMORY = r"memory='[0-9.,]+ GB': must be at most 90 % of the 1 GB free; .*"
-
-
 def test_results_too_large_are_refused_before_anything_is_compiled(monkeypatch):
     """Would catch a run that starts and is killed, and an estimate that forgets results."""
     monkeypatch.setattr(run_resources, "available_bytes", lambda: 10**9)
     monkeypatch.setattr(compilation, "compile_program", None)
     line = refused(run, seeds=10**6, times=10**5, horizon=10**6)
-    assert re.fullmatch(f"{MEMORY}seeds", line)
+    assert re.fullmatch(
+        r"memory='[0-9.,]+ GB': must be at most 90 % of the 1 GB free; .*seeds", line
+    )
 
 
 def test_a_trial_too_large_is_refused_before_it_runs(monkeypatch):
@@ -213,23 +206,3 @@ def test_a_trial_too_large_is_refused_before_it_runs(monkeypatch):
         "use fewer agents or arms",
         line,
     )
-
-
-@pytest.mark.parametrize("content", [b"", b"no netCDF", b"\x89HDF\r\n\x1a\n" + 200 * b"\0"])
-def test_a_file_that_is_no_result_is_refused(content, tmp_path):
-    """Would catch an empty, foreign or cut file that is read, or ends in a traceback of h5py."""
-    path = tmp_path / "x.nc"
-    path.write_bytes(content)
-    line = refused(fmab.load, path)
-    assert line.startswith("path='") and "\n" not in line
-    assert ": must be a readable result; " in line
-
-
-def test_another_netcdf_file_is_refused(tmp_path):
-    """Would catch somebody else's netCDF file taken for a result."""
-    path = tmp_path / "x.nc"
-    xr.Dataset({"regret": ("time", [1.0])}).to_netcdf(path, engine="h5netcdf")
-    line = refused(fmab.load, path)
-    # Long paths are cut in messages.
-    assert line.startswith(f"path={repr(str(path))[:77]}")
-    assert ": must be a result of fmab_jax.save; " in line

@@ -1,14 +1,18 @@
 """Every public function refuses hostile values in one line, or does with them what it documents."""
 
+import inspect
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import doors
 import pytest
 
+import fmab_jax as fmab
 from fmab_jax import resources
+from fmab_jax.algorithms.base import named
 from fmab_jax.cli.main import main
 from fmab_jax.core import problems
 from fmab_jax.errors import Refusal
@@ -48,7 +52,13 @@ LET_IN = {
         "10**30 / 2**64 / 5e-324 / Fraction(7, 3) / None / np.float16('inf') / np.inf"
     ),
     "cdp_mab(schedule_gap) / overview(level) / final_table(level)": "5e-324 / None",
-    "simulate(sum_agents) / ddp_mab(private_waiting) / sweep(sum_agents)": "True",
+    (
+        "simulate(sum_agents) / ddp_mab(private_waiting) / sweep(sum_agents) / Exchange(alone) / "
+        "Exchange(exact) / Output(coordinate) / parameter(keyword) / "
+        "save(overwrite) / export(overwrite) / save_figure(overwrite) / write_report(overwrite) / "
+        "open_sweep(partial) / overview(descending)"
+    ): "True",
+    "simulate(progress) / sweep(progress)": "None / True",
     "check_algorithm(problem) / sweep(problem)": "None / PROBLEM",
     "sweep(horizon) / sweep(agents)": "{'a': 1}",
     "plot_runs(bounds)": "xr.Dataset() / None / {}",
@@ -123,9 +133,14 @@ def test_a_door_refuses_what_it_does_not_document(outcomes):
 
 
 def test_every_door_and_every_value_was_tried(outcomes):
-    """Would catch a door that is gone, and a process that ended early."""
-    assert set(ACCEPTED) <= set(outcomes) and len(outcomes) == 163
-    assert {len(each) for each in outcomes.values()} == {106}
+    """Would catch a public callable without a door, a door that is gone, and an early end."""
+    algorithms = {named(row["name"]) for row in fmab.list_algorithms()}
+    callables = {name: getattr(fmab, name) for name in fmab.__all__}
+    callables = {name for name, f in callables.items() if callable(f) and f not in algorithms}
+    callables = {name for name in callables if inspect.signature(getattr(fmab, name)).parameters}
+    assert callables | {"ratings.from_table"} == set(doors.bases())
+    assert set(ACCEPTED) <= set(outcomes) and len(outcomes) == 176
+    assert {len(item) for item in outcomes.values()} == {106}
 
 
 @pytest.mark.parametrize(
@@ -142,32 +157,6 @@ def test_means_that_do_not_fit_are_refused_before_they_are_drawn(words, monkeypa
     assert main(words.split()) == 2
     line = "fmab: memory='240.0 GB': must be at most 90% of the 10.0 GB available; "
     assert capsys.readouterr().err.startswith(line)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="the peak is told in other units")
-def test_the_estimate_of_drawn_means_is_what_they_take():
-    """Would catch an estimate below the peak, or one that refuses what fits five times."""
-    # Sampled, since some systems tell a peak only now and then.
-    script = (
-        "import os, threading, fmab_jax as fmab\n"
-        "pages = lambda: int(open('/proc/self/statm').read().split()[1])\n"
-        "fmab.Problem.heterogeneous(10, 10).fixed(0)\n"
-        "before, seen, done = pages(), [], threading.Event()\n"
-        "def watch():\n"
-        "    while not done.wait(0.002): seen.append(pages())\n"
-        "watcher = threading.Thread(target=watch)\n"
-        "watcher.start()\n"
-        "fmab.Problem.heterogeneous(100_000, 100).fixed(0)\n"
-        "done.set()\n"
-        "watcher.join()\n"
-        "print((max(seen) - before) * os.sysconf('SC_PAGE_SIZE') / 1e7)\n"
-    )
-    settings = os.environ | {"PYTHONPATH": str(PACKAGE)}
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, env=settings
-    )
-    assert problems._BYTES_PER_MEAN / 5 < float(done.stdout) < problems._BYTES_PER_MEAN
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")

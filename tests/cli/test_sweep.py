@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import hashlib
 import io
 import json
@@ -21,28 +22,19 @@ import fresh
 import numpy as np
 import pytest
 import sizes
-import spoken
-import xarray as xr
-from spoken import check_rows, number, said
+from spoken import said
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.base import collect_algorithms
 from fmab_jax.analysis.tables import final_table
-from fmab_jax.cli import main as cli
-from fmab_jax.cli import study_options
 from fmab_jax.cli.main import main
 from fmab_jax.plots import parameters as sweep_plots
-from fmab_jax.plots import runs as plots
 from fmab_jax.plots.pareto import plot_pareto
-from fmab_jax.sweeps import runner as sweeps
-from fmab_jax.sweeps import study_file, work
 from fmab_jax.sweeps.results import open_sweep
 from fmab_jax.sweeps.store import Store
 
 # Bits of other processes are compared with those of this one.
 pytestmark = pytest.mark.as_users_have_it
 
-NAMES = ", ".join(sorted(collect_algorithms()))
 SMALL = f"{sizes.words(sizes.SMALL)} --horizon 2e4 --times 10 --chunk 8"
 GRID = f"sweep cdp {SMALL} --epsilon 0.5 none --rounds none 2 --seeds 20"
 
@@ -74,106 +66,82 @@ def files(store: Path | str) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in chunks}
 
 
-def rows(out, dims=2):
-    """Returns what is looked at of each row of a table that tells what a message leaks."""
-    return [
-        {"labels": row[:dims], "regret": row[dims + 1], "cost": row[-4], "seeds": int(row[-3])}
-        for row in spoken.rows(out)[1]
-    ]
+def shown(capsys, words):
+    """Returns the rows that `fmab show` writes as CSV, which has all digits."""
+    return list(csv.DictReader(io.StringIO(said(capsys, f"show {words} --format csv").out)))
 
 
-@pytest.mark.slow
-def test_a_sweep_prints_what_it_keeps(made, eps):
-    """Would catch a printed number of another cell or column, or other files than promised."""
-    check_rows(made[1], eps)
-    store = made[0] / "eps"
-    assert made[1].startswith(f"{store}: 4 configurations, 1 compilation, ")
-    assert made[1].endswith(f"\nnext: fmab show {store}, fmab plot {store} --help\n")
-    head = [line.split() for line in made[1].split("\n")[3:6]]
-    columns = ["single", "regret", "±", "±,", "%", "rounds", "links", "best", "arm", "lost"]
-    assert head[:2] == [["leak", "ε", "of"], [*columns, "worse", "arm", "played"]]
-    columns = ["epsilon", "rounds", "messages", "at", "T", "95", "%", "of", "it", "made", "server"]
-    assert head[2] == [*columns, "cost", "seeds", *2 * ["95", "%"]]
-    assert "CDP-MAB, M = 4 agents, K = 3 arms, T = 20,000 slots\n" in made[1]
-    assert len(files("eps")) == 12
+def labels(rows):
+    return [(row["epsilon"], row["rounds"]) for row in rows]
+
+
+def assert_rows(rows, data, **how):
+    """Asserts that rows hold the final table of results."""
+    table = final_table(data, **how)
+    assert len(rows) == table.seeds.size
+    for row in rows:
+        cell = table.sel(epsilon=as_label(row["epsilon"]), rounds=as_label(row["rounds"]))
+        names = ("regret", "regret_lower", "regret_upper", "cost", "rounds_made", "seeds")
+        for name in (*names, "best_arm_lost", "best_arm_lost_upper", "worse_arm_played"):
+            assert float(row[name]) == pytest.approx(float(cell[name]), rel=1e-12), name
+        assert float(row["links_server"]) == float(cell.links.sel(meter="server"))
+
+
+def as_label(text):
+    return text if text == "none" else float(text)
+
+
+def test_a_sweep_keeps_what_python_computes(made, eps):
+    """Would catch a chunk of another cell, and an option that does not arrive."""
     grid = dict(epsilon=[0.5, None], rounds=[None, 2], horizon=20_000, times=10, seeds=20)
     direct = fmab.sweep(fmab.cdp_mab, agents=4, arms=3, **grid)
     np.testing.assert_array_equal(direct.regret, eps.regret)
-
-
-def test_a_second_run_computes_nothing(eps, monkeypatch, capsys):
-    """Would catch what is there computed or written again, or another table of it."""
-    before = {path: path.stat().st_mtime_ns for path in Path("eps/chunks").iterdir()}
-
-    def never(*_: Any, **__: Any) -> None:
-        raise AssertionError("computed")
-
-    monkeypatch.setattr(work, "compute_block", never)
-    out, err = said(capsys, f"{GRID} --out eps")
-    check_rows(out, eps)
-    assert "0 of them to do" in err
-    assert {path: path.stat().st_mtime_ns for path in Path("eps/chunks").iterdir()} == before
+    assert len(files("eps")) == 12 and made[1].startswith(f"{made[0] / 'eps'}: 4 configurations, ")
 
 
 def test_show_sorts_and_selects(eps, capsys):
     """Would catch rows in another order, cells left out or added, or another level or price."""
-    options = "--level 0.9 --server-price 3 --peer-price 2"
-    out, err = said(capsys, f"show eps {options}")
-    check_rows(out, eps, 0.9, (3, 2))
-    assert err == "" and "90 %" in out
-    assert "3 per server link, 2 per peer link." in " ".join(out.split())
-    regret = [number(row["regret"]) for row in rows(said(capsys, "show eps --sort regret")[0])]
-    assert regret == sorted(regret) and len(set(regret)) > 2
-    down = rows(said(capsys, "show eps --sort cost --descending")[0])
-    cost = [number(row["cost"]) for row in down]
-    assert cost == sorted(cost, reverse=True)
-    labels = [row["labels"] for row in rows(said(capsys, "show eps --sort rounds")[0])]
-    assert labels == [["0.5", "2"], ["none", "2"], ["0.5", "none"], ["none", "none"]]
-    some = said(capsys, "show eps --select epsilon=0.50 rounds=none")[0]
-    check_rows(some, eps.isel(epsilon=[0], rounds=[0]))
-    both = said(capsys, "show eps --select rounds=2 epsilon=None epsilon=.5")[0]
-    check_rows(both, eps.isel(rounds=[1]))
+    prices = {"level": 0.9, "server_price": 3, "peer_price": 2}
+    rows = shown(capsys, "eps --level 0.9 --server-price 3 --peer-price 2")
+    assert_rows(rows, eps, **prices)
+    assert_rows(shown(capsys, "sum"), eps)
+    for order, reverse in (("regret", False), ("cost --descending", True)):
+        rows = shown(capsys, f"eps --sort {order}")
+        values = [float(row[order.split()[0]]) for row in rows]
+        assert values == sorted(values, reverse=reverse) and len(set(values)) > 1
+    rows = shown(capsys, "eps --sort rounds")
+    assert labels(rows) == [("0.5", "2"), ("none", "2"), ("0.5", "none"), ("none", "none")]
+    rows = shown(capsys, "eps --select epsilon=0.50 rounds=none")
+    assert labels(rows) == [("0.5", "none")]
+    assert_rows(rows, eps.isel(epsilon=[0], rounds=[0]))
+    rows = shown(capsys, "eps --select rounds=2 epsilon=None epsilon=.5")
+    assert_rows(rows, eps.isel(rounds=[1]))
 
 
-def test_show_reads_summaries(eps, capsys):
-    """Would catch a summary shown with other numbers than the curves it is of."""
-    check_rows(said(capsys, "show sum")[0], eps)
+def test_the_table_as_text_is_the_overview_of_the_results(eps, capsys):
+    """Would catch a printed table of other results than those that lie in the store."""
+    out = said(capsys, "show eps").out
+    table = fmab.overview(open_sweep("eps"))
+    lines = [re.split(r"\s{2,}", line.strip()) for line in out.split("\n")]
+    assert len(table.rows) == 4 and all(list(row) in lines for row in table.rows)
+    assert table.title in out and table.legend in out
 
 
 def test_show_says_what_is_missing(eps, capsys):
     """Would catch an unfinished sweep refused, shown as complete, or sorted by what is missing."""
-    partial = open_sweep("half", partial=True)
-    assert partial.seeds.values.tolist() == [[8, 0], [8, 0]]
-    out, _ = said(capsys, "show half")
-    found = rows(out)
-    assert [row["seeds"] for row in found] == [8, 8]
-    assert [row["labels"] for row in found] == [["0.5", "none"], ["none", "none"]]
+    assert open_sweep("half", partial=True).seeds.values.tolist() == [[8, 0], [8, 0]]
+    rows = shown(capsys, "half")
+    assert [int(float(row["seeds"])) for row in rows] == [8, 8]
+    assert labels(rows) == [("0.5", "none"), ("none", "none")]
     expected = eps.regret.values[1, 0, :8, -1].mean()
-    assert number(found[1]["regret"]) == pytest.approx(expected, rel=6e-4)
+    assert float(rows[1]["regret"]) == pytest.approx(expected, rel=1e-12)
+    out = said(capsys, "show half").out
     assert "2 configurations not begun yet: run the sweep's command again." in out
     for order, first in (("", 1), ("--descending", 0)):
-        last = rows(said(capsys, f"show half --sort regret {order}")[0])
-        assert last == [found[first], found[1 - first]]
-    assert "begun" not in said(capsys, "show eps")[0]
-    # One seed has a regret, but no interval.
-    for worker in (1, 4, 5):
-        words = f"sweep cdp {SMALL.replace('--chunk 8', '--chunk 1')} --epsilon 1 2 --seeds 3"
-        said(capsys, f"{words} --out few --worker {worker}/6")
-    assert open_sweep("few", partial=True).seeds.values.tolist() == [1, 2]
-    assert [row["seeds"] for row in rows(said(capsys, "show few")[0], dims=1)] == [1, 2]
-    for order in ("regret", "regret --descending"):
-        out, _ = said(capsys, f"show few --sort {order}")
-        assert [row["labels"] for row in rows(out, dims=1)] == [["2"], ["1"]]
-        assert "begun" not in out
-
-
-def test_labels_that_differ_look_different(folder, capsys):
-    """Would catch two values of a parameter rounded to one row label, or to one curve."""
-    words = f"sweep cdp {SMALL} --epsilon 0.12345 0.12346 --seeds 8 --out near"
-    found = rows(said(capsys, words)[0], dims=1)
-    assert [row["labels"] for row in found] == [["0.12345"], ["0.12346"]]
-    told = list(plots.select_cells(open_sweep("near")))
-    assert told == ["ε = 0.12345", "ε = 0.12346"]
+        ordered = shown(capsys, f"half --sort regret {order}")
+        assert ordered == [rows[first], rows[1 - first]]
+    assert said(capsys, "export half x.csv", 2).err.startswith("fmab: half: must be finished; ")
+    assert not Path("x.csv").exists()
 
 
 @pytest.mark.parametrize(
@@ -196,99 +164,13 @@ def test_figures_are_those_of_the_package(words, eps, capsys):
     assert Path("fig.png").read_bytes() == expected
 
 
-@pytest.fixture
-def drawn(monkeypatch):
-    """Catches figures instead of writing them."""
-    caught: list[tuple[Any, Path]] = []
-
-    def save(figure: Any, path: Path, overwrite: bool) -> Path:
-        assert not overwrite
-        caught.append((figure, path))
-        return path
-
-    monkeypatch.setattr(plots, "save_figure", save)
-    return caught
-
-
-def test_curves_are_drawn_for_every_cell(eps, drawn, capsys):
-    """Would catch a cell's curve lost, repeated or under the name of another."""
-    said(capsys, "plot eps --curves --select rounds=none")
-    figure, path = drawn.pop()
-    assert path.name.startswith("eps-curves-select-")
-    lines = {line.get_label(): line for axes in figure.axes[:1] for line in axes.get_lines()}
-    assert {"ε = 0.5", "no noise"} <= set(lines)
-    for label, place in (("ε = 0.5", 0), ("no noise", 1)):
-        slots, means = np.asarray(lines[label].get_xydata()).T
-        expected = dict(zip(eps.time.values, eps.regret.values[place, 0].mean(axis=0), strict=True))
-        kept = [(x, y) for x, y in zip(slots, means, strict=True) if x in expected]
-        assert len(kept) == 10
-        for slot, mean in kept:
-            assert mean == pytest.approx(expected[slot], rel=1e-12)
-    said(capsys, "plot eps --curves --out x.pdf")
-    figure, path = drawn.pop()
-    labels = {line.get_label() for line in figure.axes[0].get_lines()}
-    wanted = {f"{e}, {r}" for e in ("ε = 0.5", "no noise") for r in ("no round budget", "R = 2")}
-    assert path == Path("x.pdf") and wanted <= labels
-
-
-@pytest.mark.parametrize(
-    "words, kind",
-    [
-        ("--curves", "curves"),
-        ("--pareto", "pareto"),
-        ("--pareto --hue epsilon", "pareto-epsilon"),
-        ("--x epsilon --select rounds=none", "epsilon-select-rounds-none-[0-9a-f]{8}"),
-        ("--x epsilon --hue rounds --metric cost", "epsilon-rounds-metric-cost-[0-9a-f]{8}"),
-        ("--pareto --server-price 3", "pareto-server-price-3-[0-9a-f]{8}"),
-        ("--curves --level 0.9", "curves-level-0.9-[0-9a-f]{8}"),
-        ("--x epsilon --hue rounds", "epsilon-rounds"),
-        ("--x rounds --y epsilon", "heat-rounds-epsilon"),
-    ],
-)
-def test_figures_of_a_sweep_have_names_of_their_own(words, kind, eps, drawn, capsys):
-    """Would catch one kind of figure that replaces another, or a slash that hides it inside."""
-    for name in ("eps", "eps/"):
-        out, err = said(capsys, f"plot {name} {words}")
-        path = str(drawn.pop()[1])
-        told = f"wrote {path}\nwrote {path.removesuffix('png')}txt\n"
-        assert (out, err) == (told, "") and re.fullmatch(f"eps-{kind}.png", path)
-
-
-def test_figures_of_too_many_or_no_parameters_are_refused(folder, drawn, capsys):
-    """Would catch an unreadable figure, one cell too few, or a remedy that does not help."""
-    values = " ".join(map(str, range(1, 30)))
-    said(capsys, f"sweep cdp {SMALL} --epsilon {values} --seeds 2 --out many")
-    _, err = said(capsys, "plot many --curves", 2)
-    assert err.startswith("fmab: runs='29 configurations': must be at most 28; ")
-    some = " ".join(f"epsilon={value}" for value in range(1, 29))
-    said(capsys, f"plot many --curves --select {some}")
-    labels = {line.get_label() for line in drawn.pop()[0].axes[0].get_lines()}
-    assert {f"ε = {value}" for value in range(1, 29)} <= labels
-    assert not any(label.startswith("ε = 29") for label in labels)
-    said(capsys, f"sweep cdp {SMALL} --seeds 2 --out one")
-    _, err = said(capsys, "plot one --x epsilon", 2)
-    assert err.startswith("fmab: --x epsilon: must be left out: nothing is swept; ")
-    assert drawn == []
-
-
-@pytest.mark.parametrize("ending", ["nc", "csv", "parquet"])
-def test_export_writes_what_was_swept(ending, eps, capsys):
-    """Would catch another folder's results, another format, or an export that needs two tries."""
-    out, err = said(capsys, f"export eps x.{ending}")
-    assert (out, err) == (f"wrote x.{ending}\n", "")
-    path = Path(f"x.{ending}")
-    if ending == "nc":
-        np.testing.assert_array_equal(fmab.load(path).regret, eps.regret)
-    else:
-        import pandas as pd
-
-        frame = pd.read_csv(path) if ending == "csv" else pd.read_parquet(path)
-        np.testing.assert_allclose(frame.regret, eps.regret.values.ravel(), rtol=1e-15)
-    _, err = said(capsys, f"export eps x.{ending}", 2)
-    assert err.startswith(f"fmab: x.{ending}: must be ") and err.count("\n") == 1
-    assert said(capsys, f"export sum x.{ending} --overwrite")[0] == f"wrote x.{ending}\n"
-    if ending == "nc":
-        assert fmab.load(path).attrs["keep"] == "summary"
+def test_export_writes_what_was_swept(eps, capsys):
+    """Would catch another folder's results, or an older file that is overwritten unasked."""
+    said(capsys, "export eps x.nc")
+    np.testing.assert_array_equal(fmab.load("x.nc").regret, eps.regret)
+    assert said(capsys, "export sum x.nc", 2).err.startswith("fmab: x.nc: must be a new name; ")
+    said(capsys, "export sum x.nc --overwrite")
+    assert fmab.load("x.nc").attrs["keep"] == "summary"
 
 
 @pytest.mark.parametrize(
@@ -296,39 +178,19 @@ def test_export_writes_what_was_swept(ending, eps, capsys):
     {
         "plot eps": "fmab plot: must be given one of --x, --curves, --pareto; ",
         "plot eps --x epsilon --pareto": "fmab plot: must be given one of",
-        "plot eps --curves --pareto": "fmab plot: must be given one of",
         "plot eps --curves --y epsilon": "--y epsilon: must be left out with --curves; drop one",
-        "plot eps --curves --hue rounds": "--hue rounds: must be left out with --curves",
         "plot eps --x epsilon --y rounds --hue rounds": "--hue rounds: must be left out",
-        "plot eps --pareto --metric cost": "--metric cost: must be left out with",
-        "plot eps --x nothing": "--x nothing: must be one of epsilon, rounds; ",
-        "plot eps --x epsilon --y nothing": "--y nothing: must be one of epsilon, rounds; ",
         "plot eps --x epsilon --hue nothing": "--hue nothing: must be one of epsilon, rounds; ",
-        "plot eps --pareto --hue nothing": "--hue nothing: must be one of epsilon, rounds; ",
-        "plot eps --x epsilon --hue rounds --metric rate": "--metric rate: must be 'reg",
         "plot eps --x epsilon": "eps: finals='2 values of rounds': must be one value of every "
         "parameter except epsilon; ... --select rounds=none",
-        "plot eps --x epsilon --hue rounds --out x.gif": "--out x.gif: must be a file name",
-        "plot eps --curves --level 95": "--level 95: must be a number in (0, 1)",
         "plot half --x epsilon --hue rounds": "half: finals.regret='2 not finite': ",
-        "show eps --level 0": "--level 0: must be a number in (0, 1)",
-        "show eps --server-price -1": "--server-price -1: must be",
         "show eps --where regret<0 seeds>1": "--where regret<0 seeds>1: must be true of at least "
         "one row; ",
-        "show eps --sort speed": "--sort speed: must be about one of epsilon, rounds, regret",
         "show eps --sort eps": "--sort eps: must be about one of epsilon, rounds, regret, cost, "
         "seeds, lost, worse, leak, links_server, links; ... 'epsilon'?",
-        "show eps --where eps<1": "--where eps<1: must be about one of epsilon, rounds, regret, "
-        "cost, seeds, lost, worse, leak, links_server, links; ... 'epsilon'?",
-        "show eps --columns seed": "--columns seed: must be about one of epsilon, rounds, leak, "
-        "regret, interval, percent, links, cost, seeds, lost, worse; ... 'seeds'?",
         "show eps --select eps=1": "--select eps=1: must be one of epsilon, rounds; ... epsilon?",
-        "plot eps --x eps": "--x eps: must be one of epsilon, rounds; ... 'epsilon'?",
-        "show eps --select rounds": "--select rounds: must be one of none, 2",
         "show eps --select rounds=3": "--select rounds=3: must be one of none, 2",
-        "show eps --select graph=ring": "--select graph=ring: must be one of epsilon, rounds",
         "show eps sum": "sum: must stand after an option that takes it;",
-        "export eps": "the following arguments are required: FILE;",
         "export eps x.txt": "x.txt: must be a name ending in .nc, .csv, .parquet",
         "export half x.nc": "half: must be finished; ... 40 trials are missing",
         f"{GRID.replace('0.5 none', '0.1 0.3')} --out eps": "--epsilon [0.1, 0.3]: must be "
@@ -336,7 +198,6 @@ def test_export_writes_what_was_swept(ending, eps, capsys):
         f"{GRID} --agents 5 --out eps": "--agents [4, 5]: must be 4, as in the store eps; ",
         f"{GRID} --root-seed 1 --out eps": "--root-seed 1: must be 0, as in the store eps; "
         "... or allow_changes=['root_seed'] (--allow-changes root_seed)",
-        f"{GRID} --keep summary --out eps": "--keep summary: must be 'curves', as in the store",
     }.items(),
 )
 def test_bad_words_are_one_line_and_status_2(words, start, eps, folder, capsys):
@@ -347,78 +208,6 @@ def test_bad_words_are_one_line_and_status_2(words, start, eps, folder, capsys):
     assert out == "" and err.startswith(f"fmab: {start.rstrip()}") and err.count("\n") == 1
     assert all(part in err for part in parts), err
     assert sorted(folder.rglob("*")) == before
-
-
-def test_workers_share_the_chunks(eps, folder, capsys):
-    """Would catch chunks computed twice or by nobody, or other bytes than one process makes."""
-    out, _ = said(capsys, f"{GRID} --out two --worker 1/2")
-    # 12 chunks in turn, the third of each cell half as large.
-    assert "two: this worker is done; at least " in out and "left to the others" in out
-    mine = files("two")
-    out, _ = said(capsys, f"{GRID} --out two --worker 2/2")
-    check_rows(out, eps)
-    assert len(mine) == 6 and files("two") == files("eps")
-    # Whoever comes back finds everything done.
-    out, err = said(capsys, f"{GRID} --out two --worker 1/2")
-    check_rows(out, eps)
-    assert "0 of them to do" in err and "left to the others" not in out
-
-
-def test_a_dry_run_writes_nothing(folder, capsys):
-    """Would catch a folder or a lock of a run that was only asked about, or a run untold of."""
-    out, err = said(capsys, f"{GRID} --out dry --dry-run")
-    start = "4 configurations x 20 seeds = 80 trials: 1 compilation, 12 chunks, "
-    assert out == "" and re.match(re.escape(start) + r"\S+ kB of \S+ \S+ free disk, ", err)
-    assert list(folder.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        f"{GRID} --root-seed 3",
-        pytest.param(
-            f"sweep cdp {SMALL} --epsilon-message 2 none --instance-gap 0.1 none --seeds 16 "
-            "--keep summary --until 0.9 --max-seeds 32 --log-time",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            f"sweep hdp {SMALL} --epsilon 2 --components 2x2:star 4:complete --seeds 8 "
-            "--spread 0.5 --fixed-instance 3 --weights components",
-            marks=pytest.mark.slow,
-        ),
-    ],
-)
-def test_a_saved_study_states_the_same(words, folder, capsys):
-    """Would catch an option that the study file forgets, or says in another way."""
-    out, _ = said(capsys, f"{words} --save-study st.toml --out a --dry-run")
-    assert out == "wrote st.toml\n"
-    _, command = cli.find(shlex.split(words))
-    options, typed = cli.parse(command)
-    _, expected = study_options.build_study(options, command.subject, typed)
-    document = study_file.read_study("st.toml")
-    assert study_file.build_study(document).hash == expected.hash
-    assert (document["problem"]["agents"], document["problem"]["arms"]) == (4, 3)
-
-
-@pytest.mark.parametrize(
-    "words, order",
-    [
-        ("cdp --epsilon 1 2 --rounds none 2", ["epsilon", "rounds"]),
-        ("cdp --rounds none 2 --epsilon 1 2", ["rounds", "epsilon"]),
-        ("cdp --rounds none 2 --epsilon-message 1 2", ["rounds", "epsilon_message"]),
-        ("cdp --out rounds --epsilon 1 2 --rounds none 2", ["epsilon", "rounds"]),
-        (
-            "hdp --weights components --epsilon 1 2 --components 50 25x2 --agents 50",
-            ["epsilon", "components"],
-        ),
-    ],
-)
-def test_dimensions_follow_the_options(words, order, folder, capsys):
-    """Would catch another order than was typed, a value taken for an option, or unsaid defaults."""
-    said(capsys, f"sweep {words} --horizon 100 --seeds 2 --save-study st.toml --dry-run")
-    document = study_file.read_study("st.toml")
-    assert [axis.name for axis in study_file.build_study(document).axes] == order
-    assert (document["problem"]["agents"], document["problem"]["arms"]) == (50, 100)
 
 
 def test_a_saved_study_runs_again_to_the_same_results(eps, capsys):
@@ -464,21 +253,63 @@ def test_a_damaged_chunk_is_one_line_and_status_1(eps, capsys):
         (KeyboardInterrupt(), 130, "stopped; "),
     ],
 )
-def test_a_sweep_that_ends_early_says_that_its_store_is_kept(
-    error, status, start, monkeypatch, capsys
+def test_a_sweep_that_ends_early_keeps_what_is_computed(
+    error, status, start, folder, monkeypatch, capsys
 ):
-    """Would catch "nothing written" where a store was, and a store where there is none."""
+    """Would catch "nothing written" where a store was, a traceback, and chunks that are lost."""
+    real, puts = Store.put, []
 
-    def end(*_: Any, **__: Any) -> None:
-        raise error
+    def put(self: Store, *given: Any) -> Any:
+        puts.append(given)
+        if len(puts) == 3:
+            raise error
+        return real(self, *given)
 
-    monkeypatch.setattr(sweeps, "run", end)
-    words = f"{GRID} --out eps --save-study x.toml"
-    kept = f"what is computed is kept; go on with: fmab {words}"
-    _, err = said(capsys, words, status)
-    assert err == f"fmab: {start}whole files written: x.toml; {kept}\n"
-    _, err = said(capsys, f"{GRID} --out eps --dry-run", status)
-    assert err == f"fmab: {start}nothing written\n"
+    monkeypatch.setattr(Store, "put", put)
+    _, err = said(capsys, f"{GRID} --out run", status)
+    kept = f"what is computed is kept; go on with: fmab {GRID} --out run"
+    assert err.splitlines()[-1] == f"fmab: {start}{kept}"
+    monkeypatch.setattr(Store, "put", real)
+    assert "64 of them to do" in said(capsys, f"{GRID} --out run").err
+    assert len(files("run")) == 12
+
+
+SBATCH = """#!/bin/bash
+# Stands for Slurm: notes the words, runs the tasks of an array in turn, and says a number.
+echo "$*" >> sbatch.log
+while [[ $1 == --* ]]; do
+    [[ $1 == --array=1-* ]] && tasks=${1#--array=1-}
+    shift
+done
+for ((i = ${tasks:-0}; i >= 1; i--)); do
+    SLURM_ARRAY_TASK_COUNT=$tasks SLURM_ARRAY_TASK_ID=$i bash "$@" >> out.log 2>&1
+done
+[[ -n ${tasks:-} ]] || bash "$@" >> out.log 2>&1
+echo "77;cluster"
+"""
+FMAB = '#!/bin/bash\n[[ "$*" == *--plan ]] && cat plan.json || echo "$*" >> fmab.log\n'
+
+
+def test_the_slurm_example_shares_a_small_study(folder, capsys):
+    """Would catch a script that bash refuses, and work that no task does."""
+    script = Path(__file__).parents[2] / "docs/examples/slurm_array.sh"
+    (folder / "plan.json").write_text(said(capsys, f"{GRID} --plan").out)
+    for name, text in {"sbatch": SBATCH, "fmab": FMAB}.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    # An activated environment may use variables that are not set.
+    (folder / "activate").write_text(f'OLD="$NOT_SET"; export PATH="{folder}:$PATH"\n')
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "FMAB"))}
+    env |= {"FMAB_ENV": str(folder / "activate"), "SLURM_JOB_ID": "5"}
+    words = ["bash", str(script), "study.toml", "runs/s", "3", "--batch-free"]
+    process = subprocess.run(words, env=env, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    submitted = (folder / "sbatch.log").read_text().splitlines()
+    result = [re.findall(r"--(?:array|dependency)=\S+", line) for line in submitted]
+    assert result == [["--array=1-3"], ["--dependency=afterany:77"]]
+    common = "sweep study.toml --out runs/s --batch-free"
+    expected = [*(f"{common} --worker {i}/3" for i in (3, 2, 1)), common]
+    assert (folder / "fmab.log").read_text().splitlines() == expected
 
 
 # Two cells of 300 chunks: some seconds.
@@ -519,18 +350,18 @@ def test_a_sweep_that_is_stopped_goes_on(number, uninterrupted, folder, capsys):
         process.kill()
         process.wait()
     assert process.returncode == 128 + number, err
-    told = r"^fmab: stopped; what is computed is kept; go on with: fmab (.*)$"
-    again = re.search(told, err, re.M)
-    assert again is not None and shlex.split(again[1]) == shlex.split(f"{LONG} --out run")
+    pattern = r"^fmab: stopped; what is computed is kept; go on with: fmab (.*)$"
+    second = re.search(pattern, err, re.M)
+    assert second is not None and shlex.split(second[1]) == shlex.split(f"{LONG} --out run")
     assert "Traceback" not in err and out == ""
     assert list(folder.rglob("*.tmp")) == []
-    kept = files("run")
-    assert 5 <= len(kept) < len(uninterrupted) and kept.items() <= uninterrupted.items()
-    _, err = said(capsys, again[1])
+    current = files("run")
+    assert 5 <= len(current) < len(uninterrupted) and current.items() <= uninterrupted.items()
+    _, err = said(capsys, second[1])
     done = re.search(r"2,400 trials, ([\d,]+) of them to do", err)
     # What was kept is not computed again, but for a chunk whose entry was just not written.
     assert done is not None
-    assert int(done[1].replace(",", "")) in (2400 - 8 * len(kept), 2400 - 8 * (len(kept) - 1))
+    assert int(done[1].replace(",", "")) in (2400 - 8 * len(current), 2400 - 8 * (len(current) - 1))
     assert files("run") == uninterrupted and list(folder.rglob("*.tmp")) == []
 
 
@@ -551,149 +382,3 @@ def test_the_plan_is_one_line_of_json(folder, capsys):
     said(capsys, f"{GRID} --out runs/a --worker 1/3")
     left = json.loads(said(capsys, words)[0])
     assert (left["chunks"], left["workers"], left["missing"]) == (8, 8, 80 - 4 * 8)
-
-
-SBATCH = """#!/bin/bash
-# Stands for Slurm: notes the words, runs the tasks of an array in turn, and says a number.
-echo "$*" >> "$LOG"
-while [[ $1 == --* ]]; do
-    [[ $1 == --array=1-* ]] && tasks=${1#--array=1-}
-    shift
-done
-export SLURM_JOB_ID=77
-if [[ -n ${tasks:-} ]]; then
-    for ((i = tasks; i >= 1; i--)); do
-        SLURM_ARRAY_TASK_COUNT=$tasks SLURM_ARRAY_TASK_ID=$i bash "$@" >> "$LOG.out" 2>&1
-    done
-else
-    bash "$@" >> "$LOG.out" 2>&1
-fi
-echo "77;cluster"
-"""
-
-
-def test_the_slurm_example_shares_a_small_study(folder, capsys, monkeypatch):
-    """Would catch a script that bash refuses, tasks without work, and work that no task does."""
-    script = Path(__file__).parents[2] / "docs/examples/slurm_array.sh"
-    words = GRID.replace("--chunk 8", "").removeprefix("sweep ")
-    said(capsys, f"sweep {words} --save-study study.toml --out alone")
-    plan = said(capsys, "sweep study.toml --out runs/s --plan")[0]
-    bin_ = folder / "bin"
-    bin_.mkdir()
-    (folder / "plan.json").write_text(plan)
-    stubs = {
-        "sbatch": SBATCH,
-        # Its commands are run below, in this process.
-        "fmab": '#!/bin/bash\n[[ "$*" == *--plan ]] && cat plan.json || echo "$*" >> fmab.log\n',
-    }
-    for name, text in stubs.items():
-        (bin_ / name).write_text(text)
-        (bin_ / name).chmod(0o755)
-    # What activates an environment may use variables that are not set.
-    (folder / "activate").write_text(f'OLD="$NOT_SET"; export PATH="{bin_}:$PATH"\n')
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "FMAB"))}
-    env |= {"LOG": str(folder / "sbatch.log")}
-
-    def run(words: str, **more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["bash", str(script), *shlex.split(words)],
-            env=env | more, capture_output=True, text=True, cwd=folder,
-        )  # fmt: skip
-
-    lacking = run("study.toml runs/s", PATH="/usr/bin:/bin")
-    assert lacking.returncode == 2 and "set FMAB_ENV=" in lacking.stderr
-    assert run("").returncode == 1 and "usage: bash slurm_array.sh" in run("").stderr
-    # Also from within a job that somebody works in.
-    activate = str(folder / "activate")
-    done = run("study.toml runs/s 3 --batch-free", FMAB_ENV=activate, SLURM_JOB_ID="5")
-    assert done.returncode == 0, done.stderr
-    assert "3 tasks in job 77\n" in done.stdout
-    submitted = (folder / "sbatch.log").read_text().splitlines()
-    found = [re.findall(r"--(?:array|dependency)=\S+", line) for line in submitted]
-    assert found == [["--array=1-3"], ["--dependency=afterany:77"]]
-    ran = (folder / "fmab.log").read_text().splitlines()
-    common = "sweep study.toml --out runs/s --batch-free"
-    assert ran == [*(f"{common} --worker {i}/3" for i in (3, 2, 1)), common]
-    # Slurm signals the steps of a job, and no script, without the letter; fmab takes its place.
-    assert "\n#SBATCH --signal=B:TERM@" in script.read_text()
-    # Each task has something to compute, and the last call nothing.
-    written = [0]
-    for line in ran:
-        said(capsys, line.replace(" --batch-free", ""))
-        written.append(len(files("runs/s")))
-    assert written[0] < written[1] < written[2] < written[3] == written[4]
-    together, alone = open_sweep("runs/s").load(), open_sweep("alone").load()
-    xr.testing.assert_identical(together, alone)
-    # Where all is there, nothing is submitted.
-    (folder / "plan.json").write_text(said(capsys, "sweep study.toml --out runs/s --plan")[0])
-    again = run("study.toml runs/s", FMAB_ENV=str(folder / "activate"))
-    assert "nothing is left to compute" in again.stdout
-    assert len((folder / "sbatch.log").read_text().splitlines()) == 2
-
-
-@pytest.mark.parametrize("part", [".", "chunks"])
-@pytest.mark.skipif(not hasattr(os, "seteuid"), reason="there are no such rights here")
-def test_a_folder_that_becomes_read_only_costs_only_what_was_being_written(
-    part, folder, monkeypatch, capsys
-):
-    """Would catch a traceback, a half-written chunk, or a sweep that cannot go on afterwards.
-
-    Mutant: `_stoppable` without its line for errors of the disk.
-    """
-    real, puts, root = Store.put, [], os.geteuid() == 0
-
-    def put(self: Store, *given: Any) -> Any:
-        puts.append(given)
-        if len(puts) == 3:
-            (self.path / part).chmod(0o555)
-            if root:
-                os.seteuid(65534)  # nobody, who has to heed rights
-        return real(self, *given)
-
-    monkeypatch.setattr(Store, "put", put)
-    try:
-        status = main(shlex.split(f"{GRID} --out run"))
-    finally:
-        if root:
-            os.seteuid(0)
-        (folder / "run" / part).chmod(0o755)
-    told = capsys.readouterr().err
-    last = told.splitlines()[-1]
-    assert status == 1 and "Traceback" not in told, told
-    assert "Permission denied; what is computed is kept; go on with: fmab sweep cdp" in last
-    assert len(list((folder / "run/chunks").glob("*.npz"))) in (2, 3)
-    assert [] == [name for name in os.listdir(folder / "run/chunks") if name.endswith(".tmp")]
-    monkeypatch.setattr(Store, "put", real)
-    for name in ("run", "other"):
-        assert main(shlex.split(f"{GRID} --out {name}")) == 0
-    assert files("run") == files("other")
-
-
-def test_results_beside_a_sweep_that_goes_on_are_those_of_one_moment(folder, monkeypatch, capsys):
-    """Would catch a table, or a file, that mixes two moments of an unfinished sweep.
-
-    Mutant: `export` opens with ``partial=True``.
-    """
-    real, puts = Store.put, []
-
-    def put(self: Store, *given: Any) -> Any:
-        puts.append(given)
-        if len(puts) == 4:
-            raise KeyboardInterrupt
-        return real(self, *given)
-
-    monkeypatch.setattr(Store, "put", put)
-    assert main(shlex.split(f"{GRID} --out run")) == 130
-    monkeypatch.setattr(Store, "put", real)
-    capsys.readouterr()
-    assert main(["export", "run", "x.csv"]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("fmab: run: must be finished; at least ") and told.count("\n") == 1
-    assert not Path("x.csv").exists()
-    # Opened at one moment; by the next, somebody else has finished it.
-    before = open_sweep("run", partial=True).load()
-    beside = open_sweep("run", partial=True)
-    assert main(shlex.split(f"{GRID} --out run")) == 0
-    assert beside.load().identical(before) and int(before.seeds.sum()) < 80
-    assert main(["export", "run", "x.nc"]) == 0
-    assert int(fmab.load("x.nc").seeds.sum()) == 80

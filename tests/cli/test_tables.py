@@ -2,8 +2,6 @@
 
 import csv
 import io
-import re
-import sys
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -38,11 +36,6 @@ def shown(capsys, path, form):
     return said(capsys, f"show {path} --format {form}").out
 
 
-def test_zero_is_a_label(swept):
-    """Would catch a swept 0 that is told by its place in the list."""
-    assert swept.spread.values.tolist() == [0, 0.5]
-
-
 def test_csv_has_all_digits_of_the_final_table(swept, written, capsys):
     """Would catch rounded numbers, columns without a name, or ends that are swapped."""
     table = fmab.final_table(swept)
@@ -69,9 +62,9 @@ def test_html_is_well_formed_and_has_the_numbers(written, capsys):
     heads = [cell.text.strip() for cell in table.find("thead").iter("th")]
     first = [cell.text.strip() for cell in next(table.find("tbody").iter("tr")).iter("td")]
     row = next(csv.DictReader(io.StringIO(shown(capsys, written, "csv"))))
-    found = dict(zip(heads, first, strict=True))
-    assert float(found["regret at T"].replace(",", "")) == round(float(row["regret"]), 1)
-    assert found["seeds"] == "20" and found["leak ε of single messages"] == "4"
+    result = dict(zip(heads, first, strict=True))
+    assert float(result["regret at T"].replace(",", "")) == round(float(row["regret"]), 1)
+    assert result["seeds"] == "20" and result["leak ε of single messages"] == "4"
 
 
 def test_latex_has_no_letter_that_pdflatex_lacks(written, capsys):
@@ -88,45 +81,17 @@ def test_latex_has_no_letter_that_pdflatex_lacks(written, capsys):
     assert overviews._write_latex("10⁻⁶ ≥".replace(" ≥", "")) == "10$^{-6}$"
 
 
-def test_markdown_and_other_words(written, capsys):
-    """Would catch a format that is not refused by name, or Markdown without its rule."""
-    lines = shown(capsys, written, "markdown").rstrip().split("\n")
-    assert set(lines[3]) == {"|", "-", " "} and lines[2].startswith("| spread |")
-    err = said(capsys, f"show {written} --format docx", 2).err
-    assert "must be 'text' or 'latex' or 'html' or 'markdown' or 'csv'; " in err
-
-
-def test_a_horizon_without_a_round_is_remarked(capsys):
-    """Would catch the regret of mere exploration told as that of the algorithm."""
-    run = f"run cdp {sizes.words(sizes.SMALL)} --seeds 20 --times 4 --no-figure --no-data --horizon"
-    out = said(capsys, f"{run} 20 1e4").out
-    assert "No round was completed by T in 1 of 2 rows" in out
-    assert "No round" not in said(capsys, f"{run} 1e4").out
-
-
-def test_arms_lost_by_agents_that_differ_are_explained(swept):
-    """Would catch the remark where agents are alike, or where no arm was lost."""
-    for spread, lost, wanted in ((0, 3, 0), (1, 3, 1), (1, 0, 0)):
-        table = fmab.final_table(swept)
-        table.best_arm_lost[spread, 0] = lost
-        told = [line for line in write_remarks(table, swept) if "agents differ" in line]
-        assert len(told) == wanted
-    table = fmab.final_table(swept.isel(spread=1))
-    table.best_arm_lost[0] = 2
-    assert "agents differ" in write_remarks(table, swept)[-1]
-
-
 def test_seeds_that_have_not_decided_are_told(swept):
     """Would catch "no seed plays a worse arm" where most seeds play no arm of their choice yet."""
     shares = 100 * fmab.final_table(swept).undecided / 20
     low, high = float(shares.min()), float(shares.max())
-    told = write_remarks(fmab.final_table(swept), swept)
-    assert high > low and told == [
+    lines = remarks_of(fmab.final_table(swept), swept)
+    assert high > low and lines == [
         f"{low:.0f} to {high:.0f} % of the seeds still explore at T: no arm is chosen yet.\n"
         "To see a choice, take a longer horizon or fewer arms."
     ]
     decided = swept.assign(chosen_arm=0 * swept.chosen_arm)
-    assert write_remarks(fmab.final_table(decided), decided) == []
+    assert remarks_of(fmab.final_table(decided), decided) == []
 
 
 def test_bounds_say_that_they_are_capped(capsys):
@@ -137,48 +102,7 @@ def test_bounds_say_that_they_are_capped(capsys):
     table = fmab.cdp_mab(1).exchange(5)
     for horizon in (10**3, 10**6):
         for bound in (theory.bounds, theory.closed_form):
-            found = bound(np.array([0, 0.3, 0.4]), table, horizon, 1.0)
-            parts = [getattr(found, name) for name in found._fields if name.startswith("regret_")]
-            assert bounds._is_capped(found) == (sum(parts) > found.regret * (1 + 1e-9))
-            assert found.regret == pytest.approx(min(sum(parts), 5 * horizon * 0.4))
-
-
-def test_a_notebook_shows_an_overview(swept):
-    """Would catch an overview that shows as bare text, or whose words break the page."""
-    found = fmab.overview(swept.isel(spread=0), sort="regret", descending=True)
-    page = ElementTree.fromstring(found._repr_html_())
-    table = page.find("table")
-    cells = [[cell.text.strip() for cell in row.iter("td")] for row in table.iter("tr")][1:]
-    assert cells == [list(row) for row in found.rows]
-    regrets = [row["regret"] for row in found.records]
-    assert regrets == sorted(regrets, reverse=True) and len(regrets) == 2
-    assert "the server, single messages" in page.find("details").find("pre").text
-    assert str(found).startswith(found.title) and found.legend in str(found)
-
-
-@pytest.mark.parametrize(
-    "words", ["show -- -x.nc", "show --sort regret -- -x.nc", "show ./-x.nc --sort regret"]
-)
-def test_a_file_may_begin_with_a_dash(words, swept, capsys):
-    """Would catch "--" that is refused, and a file behind it as the value of an option."""
-    fmab.save(swept.assign_coords(epsilon=["1", "none"]), "./-x.nc")
-    found, plain = (said(capsys, each).out.splitlines() for each in (words, "show ./-x.nc"))
-    assert sorted(found) == sorted(plain)
-
-
-def test_a_narrow_terminal_folds_headings_and_no_number(written, capsys, monkeypatch):
-    """Would catch an interval that is cut off or goes on below, and a heading cut in a word."""
-    plain = said(capsys, f"show {written}").out.splitlines()
-    monkeypatch.setenv("COLUMNS", "60")
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    narrow = re.sub(r"\x1b\[\d*m", "", said(capsys, f"show {written}").out).splitlines()
-    rows, folded = ([line.split() for line in lines if "[0, " in line] for lines in (plain, narrow))
-    assert rows == folded and len(rows) > 1
-    assert max(map(len, narrow)) < max(map(len, plain)) and any("epsilon" in x for x in narrow)
-
-
-def test_conditions_that_no_row_fulfils_are_refused(written, capsys):
-    """Would catch an empty table, which says neither that nor why nothing is in it."""
-    for form in ("text", "csv"):
-        out, err = said(capsys, f"show {written} --where 'regret<0' --format {form}", 2)
-        assert out == "" and err.startswith("fmab: --where regret<0: must be true of at least one ")
+            result = bound(np.array([0, 0.3, 0.4]), table, horizon, 1.0)
+            parts = [getattr(result, name) for name in result._fields if name.startswith("regret_")]
+            assert bounds._is_capped(result) == (sum(parts) > result.regret * (1 + 1e-9))
+            assert result.regret == pytest.approx(min(sum(parts), 5 * horizon * 0.4))

@@ -1,4 +1,4 @@
-"""Throws made-up cases at every reader of files and every public callable; a process of its own.
+"""Throws random cases at every reader of files; a process of its own.
 
 Usage: throw.py KIND FIRST COUNT [KIND FIRST COUNT ...]. A case is made of its kind and its seed
 alone, so that a failure is repeated by ``throw.py KIND SEED 1``. Prints a line of JSON for each
@@ -13,7 +13,6 @@ Python's own floats.
 import csv
 import faulthandler
 import gzip
-import inspect
 import io
 import json
 import math
@@ -35,16 +34,13 @@ import numpy as np
 import pandas as pd
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.base import find_by_name, load_plugin
-from fmab_jax.analysis import pulls, uploads
-from fmab_jax.core import graphs, laws
-from fmab_jax.core.exchanges import Meter, View
+from fmab_jax.algorithms.base import named
+from fmab_jax.core import graphs
 from fmab_jax.errors import Refusal
-from fmab_jax.parameters import Real, Whole, parameters_of
+from fmab_jax.parameters import Real, parameters_of
 from fmab_jax.run import compilation
 from fmab_jax.sweeps import study_file
 
-OWN_LAWS = frozenset(laws.LAWS_BY_NAME)
 CASE_S = 20
 CASE_BYTES = 3 * 2**30
 MISSING = {"", "na", "n/a", "nan", "null", "none", "-"}
@@ -85,12 +81,12 @@ def broken(data, rng):
     """Cuts, flips or repeats bytes."""
     for _ in range(rng.randint(1, 3)):
         at = rng.randrange(len(data) + 1)
-        how = rng.randrange(4)
-        if how == 0:
+        damage = rng.randrange(4)
+        if damage == 0:
             data = data[:at]
-        elif how == 1:
+        elif damage == 1:
             data = data[:at] + bytes([rng.randrange(256)]) + data[at + 1 :]
-        elif how == 2:
+        elif damage == 2:
             data = data[:at] + data[at // 2 : at] + data[at:]
         else:
             data = data[:at] + bytes(rng.randrange(256) for _ in range(4)) + data[at:]
@@ -106,7 +102,7 @@ def rows_in(data, separator=","):
     """Reads as the csv module does."""
     text = data.decode("utf-8-sig")
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    return [[each.strip() for each in row] for row in rows if any(each.strip() for each in row)]
+    return [[item.strip() for item in row] for row in rows if any(item.strip() for item in row)]
 
 
 def means_csv(rng):
@@ -124,14 +120,14 @@ def means_csv(rng):
     path.write_bytes(data)
 
     def throw():
-        found = fmab.Problem.from_file(path)
-        wanted = rows_in(data)
-        if any(not number(each) for each in wanted[0]):
-            wanted = wanted[1:]
-        shape = found.agents if found.rows == 1 else found.rows, found.means.shape[-1]
-        held = np.broadcast_to(found.means, shape if len(wanted) > 1 else (1, shape[1]))
-        same(held.tolist(), [[*map(float, row)] for row in wanted], "means")
-        same([*map(exact, sum(wanted, []))], [True] * sum(map(len, wanted)), "digits")
+        result = fmab.Problem.from_file(path)
+        expected = rows_in(data)
+        if any(not number(item) for item in expected[0]):
+            expected = expected[1:]
+        shape = result.agents if result.rows == 1 else result.rows, result.means.shape[-1]
+        content = np.broadcast_to(result.means, shape if len(expected) > 1 else (1, shape[1]))
+        same(content.tolist(), [[*map(float, row)] for row in expected], "means")
+        same([*map(exact, sum(expected, []))], [True] * sum(map(len, expected)), "digits")
 
     return data[:300], throw
 
@@ -156,8 +152,8 @@ def means_npz(rng):
     kind = rng.choice(["f8", "f4", "f2", "i8", "u1", "?", "U3", "c16", "O", "m8[s]", ">f8", "V4"])
     array = np.zeros(shape, kind) if kind in "OV4" else np.zeros(shape).astype(kind)
     if kind in ("f8", "f4", "f2", ">f8"):
-        drawn = np.round([rng.random() for _ in range(array.size)], 3)
-        array = np.array(drawn, kind).reshape(shape)
+        draws = np.round([rng.random() for _ in range(array.size)], 3)
+        array = np.array(draws, kind).reshape(shape)
         if array.size and rng.random() < 0.4:
             array.flat[0] = rng.choice([math.nan, math.inf, -0.0, 1.5, -0.1, 5e-324])
     names = rng.choice([["means"], ["x"], ["a", "b"], ["levels", "probabilities"], ["means", "x"]])
@@ -168,12 +164,12 @@ def means_npz(rng):
     path.write_bytes(data)
 
     def throw():
-        found = fmab.Problem.from_file(path)
+        result = fmab.Problem.from_file(path)
         if len(names) == 1 or "means" in names:
             # A flipped bit is seen by the archive's own checksums.
             # Agents whose means are all equal share a row.
-            held = np.broadcast_to(found.means, array.shape)
-            same(held.tolist(), array.astype(float).tolist(), "means")
+            content = np.broadcast_to(result.means, array.shape)
+            same(content.tolist(), array.astype(float).tolist(), "means")
 
     return [names, kind, shape], throw
 
@@ -210,7 +206,7 @@ def ratings(rng):
         if kind == "parquet":
             frame.to_parquet("ratings.parquet")
         table = frame if kind == "frame" else "ratings.parquet"
-        wanted, data = [[each.strip() for each in row] for row in rows], repr(rows).encode()
+        expected, data = [[item.strip() for item in row] for row in rows], repr(rows).encode()
     else:
         kind = kind if kind in ("csv", "csv.gz", "tsv") else "csv"
         separator = "\t" if kind == "tsv" else ","
@@ -222,57 +218,30 @@ def ratings(rng):
             data = data if kind == "csv.gz" else packed
         table = f"ratings.{kind}"
         Path(table).write_bytes(packed)
-        wanted = None
+        expected = None
 
     def throw():
-        found = fmab.ratings.from_table(table, "who", "what", "stars", split=None)
-        independent = rows_in(data, separator)[1:] if wanted is None else wanted
+        result = fmab.ratings.from_table(table, "who", "what", "stars", split=None)
+        independent = rows_in(data, separator)[1:] if expected is None else expected
         independent = [[*row, "", ""][: max(3, len(row))] for row in independent]
-        kept = [row for row in independent if not {each.lower() for each in row[:3]} & MISSING]
-        counted = Counter((who, what, float(stars) + 0.0) for who, what, stars in kept)
-        whole = Counter((who, what) for who, what, _ in kept)
-        shares = {place: times / whole[place[:2]] for place, times in counted.items()}
-        probabilities = np.asarray(found.problem.probabilities)
-        theirs = {
+        current = [row for row in independent if not {item.lower() for item in row[:3]} & MISSING]
+        counts = Counter((who, what, float(stars) + 0.0) for who, what, stars in current)
+        whole = Counter((who, what) for who, what, _ in current)
+        shares = {place: times / whole[place[:2]] for place, times in counts.items()}
+        probabilities = np.asarray(result.problem.probabilities)
+        reference = {
             (who, what, level): float(probabilities[i, j, k])
-            for i, who in enumerate(found.agent_labels)
-            for j, what in enumerate(found.arm_labels)
-            for k, level in enumerate(found.levels)
+            for i, who in enumerate(result.agent_labels)
+            for j, what in enumerate(result.arm_labels)
+            for k, level in enumerate(result.levels)
             if probabilities[i, j, k]
         }
         # A float column of whole numbers is read as these.
-        same({*theirs}, {*shares}, "cells")
-        far = max(abs(theirs[place] - share) for place, share in shares.items())
+        same({*reference}, {*shares}, "cells")
+        far = max(abs(reference[place] - share) for place, share in shares.items())
         same(far < 1e-12, True, f"frequencies, {far} apart")
 
     return [kind, data[:400]], throw
-
-
-WHOLE = Path("whole.nc")
-
-
-def netcdf(rng):
-    """A result with a few of its bytes changed, or an attribute forged."""
-    path = Path("result.nc")
-    path.write_bytes(WHOLE.read_bytes())
-    what = "bytes"
-    if rng.random() < 0.5:
-        import h5py
-
-        what = rng.choice(["agents", "title", "settings", "schema", "digest", "epsilon"])
-        value = rng.choice([1, -1, "x", "<script>", math.nan, 10_000 * "x", [1, 2], b"\xff"])
-        with h5py.File(path, "a") as file:
-            names = [name for name in file.attrs if what in name] or list(file.attrs)
-            file.attrs[names[0]] = value
-        what = [what, repr(value)[:40]]
-    else:
-        path.write_bytes(broken(path.read_bytes(), rng))
-
-    def throw():
-        found, wanted = fmab.load(path), fmab.load(WHOLE)
-        same(found.identical(wanted), True, "result")
-
-    return what, throw
 
 
 LITERALS = (
@@ -289,22 +258,22 @@ PLAIN = ("0.5", "0.0625", "0.30000000000000004", "0.123", "2.5", "3.125", "2")
 def study(rng):
     """A study file, its values made of the parameters' names and hostile literals."""
     name = rng.choice([each["name"] for each in fmab.list_algorithms()])
-    known = list(parameters_of(find_by_name(name)))
+    names = list(parameters_of(named(name)))
     lines = [f'algorithm = "{name}"', "horizon = 1000", "seeds = 4"]
     if rng.random() < 0.3:
         lines[rng.randrange(3)] = (
             f"{rng.choice(['horizon', 'seeds', 'x'])} = {rng.choice(LITERALS)}"
         )
     lines.append("[parameters]")
-    given = rng.sample(known, min(len(known), rng.randint(0, 2)))
-    if "epsilon" in known and "epsilon" not in given:
+    options = rng.sample(names, min(len(names), rng.randint(0, 2)))
+    if "epsilon" in names and "epsilon" not in options:
         lines.append("epsilon = 1")
     usual = rng.random() < 0.5
     if usual:
-        given = [
-            each for each in given if isinstance(parameters_of(find_by_name(name))[each].kind, Real)
+        options = [
+            each for each in options if isinstance(parameters_of(named(name))[each].kind, Real)
         ]
-    lines += [f"{each} = {rng.choice(PLAIN if usual else LITERALS)}" for each in given]
+    lines += [f"{each} = {rng.choice(PLAIN if usual else LITERALS)}" for each in options]
     arms = rng.choice(LITERALS) if rng.random() < 0.2 else 3
     lines += ["[problem]", "agents = 3", f"arms = {arms}"]
     data = "\n".join(lines).encode()
@@ -313,13 +282,13 @@ def study(rng):
     path.write_bytes(data)
 
     def throw():
-        points = study_file.build_study(study_file.read_study(path)).points
-        wanted = tomllib.loads(data.decode("utf-8-sig"))
-        for field, value in wanted.get("parameters", {}).items():
+        points = study_file.study_of(study_file.read_study(path)).points
+        expected = tomllib.loads(data.decode("utf-8-sig"))
+        for field, value in expected.get("parameters", {}).items():
             if isinstance(value, (int, float)) and not isinstance(value, bool):
-                found = {getattr(point.config.algorithm, field) for point in points}
-                value = None if value == math.inf and found == {None} else value
-                same(found, {value and float(value)}, field)
+                result = {getattr(point.config.algorithm, field) for point in points}
+                value = None if value == math.inf and result == {None} else value
+                same(result, {value and float(value)}, field)
 
     return data.decode("utf-8", "replace"), throw
 
@@ -350,260 +319,17 @@ def graph(rng):
     Path(path).write_bytes(data)
 
     def throw():
-        found = graphs.make(path, nodes)
+        result = graphs.make(path, nodes)
         if data == text.encode() and not hostile:
             pairs = {frozenset(map(int, pair)) for pair in edges}
-            same({frozenset(pair) for pair in found.edges}, pairs, "edges")
-        same(found.number_of_nodes(), nodes, "nodes")
+            same({frozenset(pair) for pair in result.edges}, pairs, "edges")
+        same(result.number_of_nodes(), nodes, "nodes")
 
     return data.decode("utf-8", "replace")[:300], throw
 
 
-# --- Values ---
-
-
-def parameters(rng):
-    """A parameter of an algorithm, at its ends or hostile."""
-    owners = [find_by_name(each["name"]) for each in fmab.list_algorithms()]
-    owner = rng.choice([each for each in owners if parameters_of(each)])
-    name = rng.choice(list(parameters_of(owner)))
-    kind = parameters_of(owner)[name].kind
-    if isinstance(kind, (Real, Whole)) and rng.random() < 0.5:
-        # Only a whole number has a next one that is whole.
-        end = rng.choice([kind.low, kind.high])
-        step = 1 if isinstance(kind, Whole) else abs(np.spacing(min(abs(end), 1e300)))
-        value = end + rng.choice([-1, 0, 1]) * step if math.isfinite(end) else end
-        text = repr(value)
-    else:
-        text = rng.choice(list(doors.VALUES))
-        value = doors.VALUES[text]()
-    other = {"epsilon": 1.0} if name != "epsilon" and "epsilon" in parameters_of(owner) else {}
-    if name == "epsilon_message":
-        other = {}
-
-    def throw():
-        made = owner(**{name: value, **other})
-        if isinstance(kind, Real) and (found := getattr(made, name)) is not None:
-            low = kind.low < found if kind.open_low else kind.low <= found
-            high = found < kind.high if kind.open_high else found <= kind.high
-            endless = kind.none_label is not None and found == math.inf
-            same(type(found) is float and (endless or (low and high)), True, name)
-            same(found == value or found == float(str(value)), True, f"{name} of {text}")
-        if isinstance(kind, Whole) and (found := getattr(made, name)) is not None:
-            held = type(found), kind.low <= found <= kind.high, found == value
-            same(held, (int, True, True), name)
-        made.exchange(3)
-
-    return [owner.name, name, text], throw
-
-
-def callables():
-    """Returns the parameters of every public callable that has some, but for algorithms."""
-    found = {}
-    every = {name: getattr(fmab, name) for name in fmab.__all__}
-    every["ratings.from_table"] = fmab.ratings.from_table
-    algorithms = {find_by_name(each["name"]) for each in fmab.list_algorithms()}
-    for name, owner in every.items():
-        if callable(owner) and owner not in algorithms:
-            kinds = inspect.signature(owner).parameters.values()
-            named_ = [each.name for each in kinds if each.kind not in (each.VAR_KEYWORD,)]
-            if named_:
-                found[name] = named_
-    return found
-
-
-# Of doors that take a second or more, rarely one.
-SLOW = {"write_report", "plot_runs", "plot_parameter", "plot_heat", "plot_pareto", "plot_audit"}
-# Of these, what would be accepted takes a compiled run or a figure, or changes the process.
-NO_BASE = {"open_sweep", "final_table", "overview", "save_figure", "use_compilation_cache"}
-SLOW |= {"audit", "check_algorithm", "sweep", "simulate", "compare_all"}
-
-
-def api(rng):
-    """A public callable with one or two arguments hostile; or none, which must be accepted."""
-    known = callables()
-    name = rng.choice([each for each in known if each not in SLOW or rng.random() < 0.3])
-    hostile = 0 if name not in SLOW | NO_BASE and rng.random() < 0.1 else rng.choice([1, 1, 2])
-    places = rng.sample(known[name], min(len(known[name]), hostile))
-    texts = {place: rng.choice(list(doors.VALUES)) for place in places}
-    changed = {place: doors.VALUES[text]() for place, text in texts.items()}
-    given = doors.bases()[name] | changed
-
-    def throw():
-        try:
-            doors.named(name)(**given)
-        except Exception as error:
-            if not hostile:
-                raise Wrong(f"{name} refuses what is none of these: {error}") from error
-            raise
-
-    return [name, texts], throw
-
-
-# --- What strangers write ---
-
-# Values of attributes and defaults, as a file has them.
-WRITTEN = (
-    *("5", "None", "''", "'x'", "'X y'", "()", "('a',)", "[1]", "{}", "True", "1.5", "object()"),
-    *("'a' * 10**5", "'\\n'", "float('nan')", "1 / 0", "print", "'fmab'", "-1", "'\\x00'", "..."),
-)
-PLUGIN = """from dataclasses import dataclass
-from typing import ClassVar
-
-import jax.numpy as jnp
-
-import fmab_jax as fmab
-from fmab_jax.core.exchanges import alone
-from fmab_jax.parameters import Real, parameter
-
-{before}
-@dataclass(frozen=True)
-class Mine(fmab.IndexPolicy):
-    name = {name}
-    title = {title}
-    source: ClassVar[str] = {source}
-    usual_agents = {usual_agents}
-    examples = {examples}
-    {field}: {annotation} = {default}
-
-    @staticmethod
-    def choose(state, slot, params):
-        return jnp.zeros(len(state.pulls), jnp.int32)
-{after}
-"""
-LAW = """from dataclasses import dataclass
-
-from fmab_jax.core.rewards import FiniteSupport
-
-
-@dataclass(frozen=True)
-class Coin(FiniteSupport):
-    name = {name}
-    levels = {levels}
-    {field}: float = {default}
-
-    def parameters(self, means, **traced):
-        return {probabilities}
-"""
-
-
-def plugin(rng):
-    """A file with an algorithm, some of whose attributes are hostile."""
-    label = f"thrown{rng.randrange(10**12)}"
-    fine = {"before": "", "after": "", "name": repr(label), "title": "'Mine'"}
-    fine |= {"source": "'nobody'", "usual_agents": "5", "examples": "()"}
-    fine |= {"field": "step", "annotation": "float"}
-    fine |= {"default": "parameter(Real(low=0.0), 'How far.', default=1.0)"}
-    hostile = {
-        "before": [
-            *("raise SystemExit(0)", "import nothing_of_that_name", "x = = 1", "1 / 0", "\t x")
-        ],
-        "after": ["Mine = 5", "class Mine: pass", "del Mine"],
-        "field": ["no_step", "time", "_x", "class", "algorithm", "name", "\u0445"],
-        "annotation": ["bool", "int", "Nobody", "'float'", "list[int]", "5", "fmab", "None"],
-        "default": ["parameter(5, 'x')", "parameter(Real(), 5)", "1.0", "parameter()", "[]"],
-    }
-    for place in rng.sample(list(fine), rng.choice([0, 0, 1, 1, 1, 2])):
-        fine[place] = rng.choice([*hostile.get(place, ()), *WRITTEN])
-    text = PLUGIN.format(**fine)
-    data = broken(text.encode(), rng) if rng.random() < 0.1 else text.encode()
-    path = Path(f"{label}.py")
-    path.write_bytes(data)
-
-    def throw():
-        for made in load_plugin(str(path)):
-            same(issubclass(made, fmab.IndexPolicy), True, "what it is")
-            same(type(made.name), str, "the type of the name")
-            same(find_by_name(made.name) is made, True, "who is known by its name")
-            made().describe()
-
-    return data.decode("utf-8", "replace"), throw
-
-
-def law(rng):
-    """A file with a reward law whose numbers do not fit together, and a problem with it."""
-    label = f"thrown{rng.randrange(10**12)}"
-    fine = {"name": repr(label), "field": "scale", "default": "1.0", "levels": "(0.0, 1.0)"}
-    fine |= {"probabilities": "(1.0 - means, means)"}
-    hostile = {
-        "levels": ["(0.0, 2.0)", "(1.0, 0.0)", "(0.0,)", "(0.0, float('nan'))", "(0.0, 0.5, 1.0)"],
-        "probabilities": [
-            *("(means, means)", "(0.0 * means, means)", "means", "(1.0 - means, means, means)"),
-            *("(1.5 - means, means - 0.5)", "(means / 0.0, means)", "()", "('a', 'b')"),
-        ],
-    }
-    for place in rng.sample(list(fine), rng.choice([0, 0, 1, 1, 1, 2])):
-        fine[place] = rng.choice([*hostile.get(place, ()), *WRITTEN])
-    path = Path(f"{label}.py")
-    path.write_text(LAW.format(**fine), encoding="utf-8")
-
-    def throw():
-        # A refusal lists the laws that are known: not those of the cases before.
-        for other in [each for each in laws.LAWS_BY_NAME if each not in OWN_LAWS]:
-            del laws.LAWS_BY_NAME[other]
-        load_plugin(str(path))
-        means = np.array([0.25, 0.75])
-        law = fmab.Problem(means, agents=2, rewards=label).rewards
-        levels = (np.asarray(law.levels, float) - law.levels[0]) / np.ptp(law.levels)
-        chances = np.asarray([np.asarray(each, float) for each in law.parameters(means)])
-        same(bool(np.allclose(levels @ chances, means, atol=1e-6)), True, "means")
-        same(bool(np.allclose(chances.sum(0), 1) and (chances >= 0).all()), True, "probabilities")
-        same(bool(law.low <= levels.min() and levels.max() <= law.high), True, "range")
-
-    return fine, throw
-
-
-def exchange(rng):
-    """A table of an exchange with a hostile entry."""
-    agents = rng.choice([1, 2, 3, 7])
-    meter = Meter("server", "server", True, "links")
-    fine = {
-        "name": "x",
-        "agents": agents,
-        "reporting": rng.randint(1, agents),
-        "weights": np.full(agents, 1 / agents),
-        "alone": False,
-        "wait": rng.randrange(3),
-        "links": ((meter, rng.randrange(9)),),
-        "diameter": 0,
-        "vectors": rng.randrange(9),
-        "numbers": rng.randrange(9),
-        "views": (View("the server", rng.randint(1, agents)),),
-        "exact": True,
-    }
-    hostile = {
-        "weights": [[2.0, -0.5, -0.5], np.full(agents, np.nan), [1.0], np.full(agents, 0.3), "1"],
-        "agents": [agents + 0.0, 0, -1, 10**9, True],
-        "links": [((meter, 1), (meter, 2)), ((meter, -1),), ((5, 5),), meter, ((meter, 2.0),)],
-        "views": [(View("x", agents + 1),), (View("x", 0),), (View(5, 1),), View("x", 1)],
-        "reporting": [agents + 1, 0, 1.0],
-    }
-    texts = {}
-    among = hostile if rng.random() < 0.6 else fine
-    for place in rng.sample(list(among), rng.choice([0, 1, 1, 2])):
-        if place in hostile and rng.random() < 0.8:
-            fine[place], texts[place] = (each := rng.choice(hostile[place])), repr(each)[:60]
-        else:
-            texts[place] = rng.choice(list(doors.VALUES))
-            fine[place] = doors.VALUES[texts[place]]()
-
-    def throw():
-        found = fmab.Exchange(**fine)
-        same(type(found.agents) is int and found.agents >= 1, True, "agents")
-        weights = np.asarray(found.weights)
-        fits = weights.shape == (found.agents,) and weights.min() >= 0
-        same(bool(fits and abs(weights.sum() - 1) < 1e-6), True, "weights")
-        names = [meter.name for meter, _ in found.links]
-        same(len(set(names)) == len(names), True, "meters")
-        same(all(type(each) is int and each >= 0 for _, each in found.links), True, "links")
-        same(all(1 <= view.over <= found.agents for view in found.views), True, "views")
-        same(type(found.alone) is bool and type(found.exact) is bool, True, "flags")
-
-    return [agents, texts], throw
-
-
-EVERY = (means_csv, means_npz, ratings, netcdf, study, graph, parameters, api, plugin, law)
-KINDS = {each.__name__: each for each in (*EVERY, exchange)}
+KINDS = (means_csv, means_npz, ratings, study, graph)
+KINDS = {kind.__name__: kind for kind in KINDS}
 
 
 def outcome(throw):
@@ -630,17 +356,14 @@ def main():
     """Throws cases of a kind, in an empty folder, each within its time and the memory of all."""
     warnings.simplefilter("ignore")
     compilation.compile_program = doors.Executable()
-    for each in (uploads.Uploads, pulls.Releases, pulls.Actions):
-        each.draw = doors.Executable()
     try:
         import resource
 
-        taken = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-        resource.setrlimit(resource.RLIMIT_AS, (taken + CASE_BYTES,) * 2)
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        resource.setrlimit(resource.RLIMIT_AS, (used + CASE_BYTES,) * 2)
     except (ImportError, OSError):
         pass
     signal.signal(signal.SIGALRM, stop)
-    fmab.save(doors.DATA, WHOLE)
     words = iter(sys.argv[1:])
     for kind, first, count in zip(words, words, words, strict=True):
         for seed in range(int(first), int(first) + int(count)):

@@ -63,11 +63,13 @@ def test_the_source_is_that_of_all_that_is_run():
     """Would catch a room that was moved out of those by whose source programs and stores are told
     apart: old numbers would come of new source."""
     code = "import sys, fmab_jax.run.batches, fmab_jax.algorithms.cdp_mab; print(*sys.modules)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    rooms = {name.split(".")[1] for name in found.stdout.split() if name.startswith("fmab_jax.")}
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    rooms = {name.split(".")[1] for name in result.stdout.split() if name.startswith("fmab_jax.")}
     # What checks arguments, writes files and tells of progress computes nothing.
-    others = {"errors", "files", "later", "parameters", "progress", "resources"}
-    assert rooms - others == {part.removesuffix(".py") for part in cache.ENGINE}
+    helpers = {"errors", "files", "later", "parameters", "progress", "resources"}
+    assert rooms - helpers == {part.removesuffix(".py") for part in cache.ENGINE}
 
 
 def test_the_name_holds_all_that_a_program_depends_on(place, run, monkeypatch):
@@ -76,8 +78,8 @@ def test_the_name_holds_all_that_a_program_depends_on(place, run, monkeypatch):
     run(fmab.ucb1(pooled=True))
     run(fmab.kl_ucb())
     run(seeds=300)  # another batch
-    kept = run.traced
-    assert kept == len(list(place.iterdir())) >= 3
+    current = run.traced
+    assert current == len(list(place.iterdir())) >= 3
     before = run.traced
     monkeypatch.setattr(cache, "source_digest", lambda *rooms: "edited")
     run()
@@ -133,61 +135,32 @@ def test_static_parts_that_differ_have_other_statements():
     assert None not in statements and len(statements) == len(values)
 
 
-def test_parts_from_elsewhere_have_no_statement():
-    """Would catch a function, or somebody's record, taken for what its text says."""
-
-    @dataclasses.dataclass(frozen=True)
-    class Theirs:
-        value: int = 1
-
-    for value in (Theirs(), Theirs, lambda: 1, (1, [Theirs()]), os.PathLike):
-        assert cache._serialize(value) is None
-
-
-def test_what_was_used_longest_ago_makes_room(place, run, monkeypatch):
-    """Would catch a folder that grows for ever, or the newest program removed."""
-    run()
-    (first,) = place.iterdir()
-    (place / "others").write_bytes(b"1" * 10**6)
-    os.utime(first, (1, 1))
-    run(fmab.ucb1(pooled=True))
-    second = max(place.glob("traced-*"), key=lambda path: path.stat().st_mtime)
-    os.utime(second, (2, 2))
-    run()  # is read, and so used last
-    run(fmab.kl_ucb())
-    third = max(place.glob("traced-*"), key=lambda path: path.stat().st_mtime)
-    left = {first.name, third.name, "others"}
-    monkeypatch.setattr(cache, "_MOST_BYTES", first.stat().st_size + third.stat().st_size)
-    cache._remove_oldest(place)
-    assert {path.name for path in place.iterdir()} == left
-
-
 def test_programs_are_kept_where_only_their_owner_writes(tmp_path, monkeypatch):
     """Would catch programs loaded from a folder that others can write, another folder than the one
     that was told, or programs that are never kept."""
-    told = {}
-    monkeypatch.setattr(cache, "_folder", None)
-    monkeypatch.setattr(jax.config, "update", told.__setitem__)
-    made = fmab.use_compilation_cache(tmp_path / "a" / "b")
-    assert made == tmp_path / "a" / "b" and made.stat().st_mode & 0o777 == 0o700
-    assert told == {
-        "jax_compilation_cache_dir": str(made),
+    settings = {}
+    monkeypatch.setattr(cache, "_own", None)
+    monkeypatch.setattr(jax.config, "update", settings.__setitem__)
+    folder = fmab.use_compilation_cache(tmp_path / "a" / "b")
+    assert folder == tmp_path / "a" / "b" and folder.stat().st_mode & 0o777 == 0o700
+    assert settings == {
+        "jax_compilation_cache_dir": str(folder),
         "jax_persistent_cache_min_compile_time_secs": 0.2,
         "jax_persistent_cache_min_entry_size_bytes": 0,
     }
-    told.clear()
+    settings.clear()
     for mode in (0o720, 0o702, 0o777):
-        os.chmod(made, mode)
-        refuses("a folder that only you can write; ", fmab.use_compilation_cache, made)
-    os.chmod(made, 0o755)
+        os.chmod(folder, mode)
+        refuses("a folder that only you can write; ", fmab.use_compilation_cache, folder)
+    os.chmod(folder, 0o755)
     with monkeypatch.context() as patch:
-        patch.setattr(os, "geteuid", lambda: made.stat().st_uid + 1)
-        refuses("a folder that only you can write; ", fmab.use_compilation_cache, made)
+        patch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+        refuses("a folder that only you can write; ", fmab.use_compilation_cache, folder)
     (tmp_path / "file").touch()
     refuses("a folder that can be written", fmab.use_compilation_cache, tmp_path / "file")
-    assert not told
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(made))
-    assert cache.use_compilation_cache() == made
+    assert not settings
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(folder))
+    assert cache.use_compilation_cache() == folder
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     assert cache.use_compilation_cache() == tmp_path / "caches" / "fmab_jax"

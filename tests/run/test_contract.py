@@ -54,11 +54,11 @@ BROKEN = {
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_broken_promise_is_told_with_its_seed_and_slot(what):
     """Would catch numbers that no run can have, or a line that names another seed or slot."""
-    changed, told = BROKEN[what]
-    said = refused(
-        contract.check_batch, outcome(**{k: np.array(v) for k, v in changed.items()}), [7, 9], "x"
+    changes, line = BROKEN[what]
+    text = refused(
+        contract.check_batch, outcome(**{k: np.array(v) for k, v in changes.items()}), [7, 9], "x"
     )
-    assert said.startswith("x breaks the contract of algorithms: ") and told in said
+    assert text.startswith("x breaks the contract of algorithms: ") and line in text
 
 
 SHAPES = {
@@ -75,16 +75,16 @@ SHAPES = {
 @pytest.mark.parametrize("what", SHAPES)
 def test_an_outcome_of_another_shape_or_type_is_refused(what):
     """Would catch arrays that broadcast, and numbers of arms that were rounded."""
-    given, told = SHAPES[what]
+    case, line = SHAPES[what]
     one = outcome()._asdict()
     one = {k: v[0] for k, v in one.items() if v is not None} | {"waiting_regret": None}
-    if isinstance(given, dict):
-        given = Outcome(**(one | given))
+    if isinstance(case, dict):
+        case = Outcome(**(one | case))
     with jax.enable_x64(True):
         right = Outcome(**one)
         assert contract.check_outcome(right, 3, "x") is right
         waited = right._replace(waiting_regret=np.zeros(3))
         assert contract.check_outcome(waited, 3, "x") is waited
         with pytest.raises(Refusal, match=r"^x breaks the contract of algorithms: ") as caught:
-            contract.check_outcome(given, 3, "x")
-    assert told in str(caught.value)
+            contract.check_outcome(case, 3, "x")
+    assert line in str(caught.value)

@@ -1,17 +1,12 @@
 """Many seeds: the same numbers whatever the batch and the devices, labels, memory, files."""
 
-import collections
 import dataclasses
 import hashlib
-import json
-import math
 import os
 import re
-import sys
 import threading
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from unittest import mock
 
 import fresh
@@ -27,13 +22,8 @@ from refusals import refuses
 
 import fmab_jax as fmab
 from fmab_jax import elimination
-from fmab_jax.core.backend import trace_for
-from fmab_jax.core.scope import own_settings
-from fmab_jax.parameters import Real
-from fmab_jax.run import batches, cache, compilation, configs, facts
-from fmab_jax.run import netcdf as store
+from fmab_jax.run import batches, cache, compilation, configs
 from fmab_jax.run import resources as run_resources
-from fmab_jax.sweeps import layout, results
 
 PROBLEM = fmab.Problem.uniform(**sizes.MIDDLE)
 # A setting of each path through the loop: pooled, drawn participants, waiting, alone.
@@ -101,7 +91,7 @@ ROOMY = {
 def test_rows_of_padding_change_no_bit(path):
     """Would catch a row of padding that draws, is heard, weighs, plays or is counted."""
     algorithm, problem = ROOMY[path]
-    programs, found = set(), []
+    programs, result = set(), []
     for room in (11, 37):
         config = configs.bind(algorithm, problem, 20_000, times=10, padded_agents=room)
         programs.add(config.program)
@@ -109,24 +99,24 @@ def test_rows_of_padding_change_no_bit(path):
         collected = batches.TrialResults(20, config.points)
         for start, outcome in batches.run_trials(work, 32, (jax.devices()[0],)):
             collected.put(start, outcome)
-        found.append(collected.gather())
+        result.append(collected.gather())
     # Each room is a program of its own: there was something to pad.
     assert len(programs) == 2
-    assert len(set(found[0]["regret"][:, -1])) > 5
-    bare, padded = ({n: v.tobytes() for n, v in each.items()} for each in found)
-    assert bare == padded
+    assert len(set(result[0]["regret"][:, -1])) > 5
+    plain, padded = ({n: v.tobytes() for n, v in item.items()} for item in result)
+    assert plain == padded
 
 
 @pytest.mark.as_users_have_it
 def test_more_seeds_and_other_orders_change_no_seed():
     """Would catch results that depend on how many seeds were asked for, or in which order."""
-    many = fmab.simulate(PATHS["pooled"], PROBLEM, 20_000, 200, batch=64)
+    long_run = fmab.simulate(PATHS["pooled"], PROBLEM, 20_000, 200, batch=64)
     few = fmab.simulate(PATHS["pooled"], PROBLEM, 20_000, 50, batch=64)
-    assert digests(many)[:50] == digests(few)
+    assert digests(long_run)[:50] == digests(few)
     turned = fmab.simulate(PATHS["pooled"], PROBLEM, 20_000, range(199, -1, -1), batch=64)
-    assert digests(turned)[::-1] == digests(many)
-    other = fmab.simulate(PATHS["pooled"], PROBLEM, 20_000, 50, batch=64, root_seed=1)
-    assert not set(digests(other)) & set(digests(few))
+    assert digests(turned)[::-1] == digests(long_run)
+    variant = fmab.simulate(PATHS["pooled"], PROBLEM, 20_000, 50, batch=64, root_seed=1)
+    assert not set(digests(variant)) & set(digests(few))
 
 
 def test_runs_with_the_same_seeds_share_means_and_uniforms():
@@ -142,11 +132,11 @@ def test_runs_with_the_same_seeds_share_means_and_uniforms():
         return fmab.simulate(algorithm, problem, 20_000, 200, times=1, **more)
 
     served, ring = run(fmab.cdp_mab(1.0)), run(fmab.ddp_mab(1.0, "ring"))
-    found = (served.final_gap.values == 0) & (ring.final_gap.values == 0)
-    found &= (served.active_arms.values == 1) & (ring.active_arms.values == 1)
-    assert found.sum() > 100
-    paid = (served.regret - (ring.regret - ring.waiting_regret)).values[found, -1]
-    assert np.abs(paid).max() < 1e-6 < ring.waiting_regret.values[found, -1].max()
+    result = (served.final_gap.values == 0) & (ring.final_gap.values == 0)
+    result &= (served.active_arms.values == 1) & (ring.active_arms.values == 1)
+    assert result.sum() > 100
+    paid = (served.regret - (ring.regret - ring.waiting_regret)).values[result, -1]
+    assert np.abs(paid).max() < 1e-6 < ring.waiting_regret.values[result, -1].max()
     final = served.regret.values[:, -1]
 
     def agrees(other):
@@ -177,11 +167,8 @@ from fmab_jax.run import resources
 grid = {"horizon": 20_000, "seeds": 300, "times": 10, "keep": "summary", "epsilon": [0.5, 1.0]}
 host = fmab.sweep(fmab.cdp_mab, PROBLEM, batch=64, **grid).load()
 resources.keeps_curves = lambda devices: True
-from fmab_jax.analysis import device_summary
-calls, real = [], device_summary.compute_moments
-device_summary.compute_moments = lambda *given, **named: calls.append(1) or real(*given, **named)
 there = fmab.sweep(fmab.cdp_mab, PROBLEM, batch=64, **grid).load()
-print("summary", len(calls) > 0 and host.equals(there))
+print("summary", host.equals(there))
 """
 
 
@@ -189,101 +176,15 @@ print("summary", len(calls) > 0 and host.equals(there))
 @pytest.mark.as_users_have_it
 def test_many_devices_give_the_bits_of_one_and_never_talk(devices):
     """Would catch numbers that depend on sharding, a loop that synchronises devices, and summaries
-    that are made of one device's share."""
+    of one device's share."""
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"
-    said = fresh.script(ON_DEVICES, Path(__file__).parent, XLA_FLAGS=flags, timeout=300)
-    lines = dict(line.split(" ", 1) if " " in line else (line, "") for line in said.split("\n"))
+    text = fresh.script(ON_DEVICES, Path(__file__).parent, XLA_FLAGS=flags, timeout=300)
+    lines = dict(line.split(" ", 1) if " " in line else (line, "") for line in text.split("\n"))
     assert lines["collectives"] == "" and lines["summary"] == "True"
     for path, problem in (("pooled", PROBLEM), ("waiting", UNEQUAL)):
         run = fmab.simulate(PATHS[path], problem, 20_000, 101, times=10, batch=64)
-        here = digests(run)
-        assert lines[path].split() == here, path
-
-
-def inside(equation):
-    """Returns the programs that an operation of a traced program runs."""
-    parts = list(equation.params.values())
-    leaves = jax.tree.leaves(parts, is_leaf=lambda x: hasattr(x, "eqns") or hasattr(x, "jaxpr"))
-    programs = [getattr(leaf, "jaxpr", leaf) for leaf in leaves]
-    return [program for program in programs if hasattr(program, "eqns")]
-
-
-def depth_and_branches(program):
-    """Returns how deep the loops of a traced program lie, and how often it branches."""
-    depth = branches = 0
-    for equation in program.eqns:
-        name = equation.primitive.name
-        found = [depth_and_branches(each) for each in inside(equation)]
-        deepest = max([each for each, _ in found], default=0)
-        # The passes of a scan are counted: nobody is asked whether it is over.
-        depth = max(depth, deepest + (name == "while"))
-        branches += sum(each for _, each in found) + (name == "cond")
-    return depth, branches
-
-
-# How deep loops may lie where each step waits for the host: epochs, and packed samples. Agents that
-# report are drawn one after another; where agents differ, so are those whose laws are in doubt.
-DEPTHS = {"pooled": 2, "waiting": 2, "alone": 2, "drawn": 3, "unequal": 4}
-
-
-@pytest.mark.parametrize("platform", quick.only(["gpu", "tpu"], "gpu"))
-@pytest.mark.parametrize("path", quick.only(DEPTHS, "pooled", "waiting", "drawn"))
-def test_the_program_of_an_accelerator_has_few_loops(path, platform):
-    """Would catch a sampler that loops, or branches, where each question waits for the host; and a
-    program that is no program of an accelerator: one with a callback, or a list of arms."""
-    algorithm, problem = (PATHS["pooled"], UNEQUAL) if path == "unequal" else (PATHS[path], PROBLEM)
-    config = configs.bind(algorithm, problem, 20_000)
-    arrays = jax.tree.map(lambda x: np.stack([x] * 8), config.arrays)
-    arguments = *arrays, *np.zeros((2, 8), np.uint32)
-
-    def traced(platform):
-        def many(*given):
-            with trace_for(platform):
-                return compilation.run_many_trials(*given)
-
-        return jax.jit(many).trace(*arguments)
-
-    with own_settings():
-        depth, branches = depth_and_branches(traced(platform).jaxpr.jaxpr)
-        mine, more = depth_and_branches(traced("cpu").jaxpr.jaxpr)
-        name = {"gpu": "cuda"}.get(platform, platform)
-        text = traced(platform).lower(lowering_platforms=(name,)).as_text()
-    assert depth <= DEPTHS[path] < mine and branches <= 1 and branches <= more
-    assert "stablehlo.while" in text and "callback" not in text
-    # XLA cannot round the float64 that it makes of two float32 for a TPU.
-    assert ("reduce_precision" in text) == (platform == "gpu")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("path", PATHS)
-def test_loops_take_few_steps_however_large_the_batch(path, monkeypatch):
-    """Would catch a loop over seeds, or over elements: an accelerator waits for the host each time.
-
-    Of the loops inside an epoch, those that fill chunks take at most one step a chunk.
-    """
-    steps = collections.Counter()
-    real = jax.lax.while_loop
-
-    def counted(condition, body, start):
-        where = sys._getframe(1).f_code.co_name
-
-        def and_counted(state):
-            jax.debug.callback(lambda: steps.update([where]))
-            return body(state)
-
-        return real(condition, and_counted, start)
-
-    monkeypatch.setattr(jax.lax, "while_loop", counted)
-    monkeypatch.setattr(compilation, "trace_for", lambda _: trace_for("gpu"))
-    # A program that calls Python cannot be kept.
-    monkeypatch.setattr(cache, "_find_program", lambda _: None)
-    compilation.compile_program.cache_clear()
-    data = fmab.simulate(PATHS[path], PROBLEM, 20_000, 512, times=1, batch=512)
-    jax.effects_barrier()
-    compilation.compile_program.cache_clear()
-    rounds = int(data.rounds_made.max())
-    assert 2 <= steps["loop"] <= rounds + 3
-    assert sum(steps.values()) <= 150 * (rounds + 1)
+        local = digests(run)
+        assert lines[path].split() == local, path
 
 
 def test_a_second_value_compiles_and_traces_nothing(monkeypatch):
@@ -292,18 +193,18 @@ def test_a_second_value_compiles_and_traces_nothing(monkeypatch):
     traces = []
     # Another test, or another process, may have traced it.
     compilation.compile_program.cache_clear()
-    monkeypatch.setattr(cache, "_folder", None)
+    monkeypatch.setattr(cache, "_own", None)
     run = elimination.run
     monkeypatch.setattr(elimination, "run", lambda *given: traces.append(run) or run(*given))
     problem = fmab.Problem.uniform(agents=7, arms=4)
     before = compilation.compile_program.cache_info().misses
-    drawn = [
+    draws = [
         fmab.cdp_mab(0.5, participation=0.3),
         fmab.cdp_mab(None, participation=0.8),
         fmab.cdp_mab(0.1, participation=0.5, rounds=3),
         fmab.cdp_mab(epsilon_message=2.0, participation=0.5, rounds=5, schedule_gap=0.1),
     ]
-    runs = [fmab.simulate(a, problem, t, 32) for a in drawn for t in (1000, 10**6)]
+    runs = [fmab.simulate(a, problem, t, 32) for a in draws for t in (1000, 10**6)]
     assert compilation.compile_program.cache_info().misses == before + 1
     # The runs do differ: nothing was frozen.
     assert len({float(run.regret[:, -1].sum()) for run in runs}) == len(runs)
@@ -323,17 +224,17 @@ def test_a_second_value_compiles_and_traces_nothing(monkeypatch):
 def test_curves_are_exact_wherever_they_are_recorded():
     """Would catch a curve interpolated on its grid instead of evaluated at the recorded slots."""
     horizon = 5000
-    every = fmab.simulate(PATHS["waiting"], PROBLEM, horizon, 64, times=np.arange(horizon + 1))
-    some = fmab.simulate(PATHS["waiting"], PROBLEM, horizon, 64, times=126, spacing="log")
-    assert len(some.time) == 100
-    picked = every.sel(time=some.time)
+    full = fmab.simulate(PATHS["waiting"], PROBLEM, horizon, 64, times=np.arange(horizon + 1))
+    subset = fmab.simulate(PATHS["waiting"], PROBLEM, horizon, 64, times=126, spacing="log")
+    assert len(subset.time) == 100
+    picked = full.sel(time=subset.time)
     for name in ("regret", "waiting_regret", "links"):
-        np.testing.assert_array_equal(picked[name].values, some[name].values)
+        np.testing.assert_array_equal(picked[name].values, subset[name].values)
     # Between knots it is linear, and a knot is an epoch's end, a wait's end or the horizon.
-    bends = np.abs(np.diff(every.regret.values, n=2)) > 1e-9
-    rounds = every.rounds_made.values
+    bends = np.abs(np.diff(full.regret.values, n=2)) > 1e-9
+    rounds = full.rounds_made.values
     assert (bends.sum(axis=1) <= 2 * rounds + 2).all()
-    assert (every.regret.values[:, 0] == 0).all()
+    assert (full.regret.values[:, 0] == 0).all()
 
 
 def test_links_are_rounds_times_the_exchange_table():
@@ -350,39 +251,14 @@ def test_links_are_rounds_times_the_exchange_table():
     np.testing.assert_array_equal(data.links.sel(meter="used")[:, -1], rounds * used)
     cost = fmab.communication_cost(data, 25.0, 2.0)
     np.testing.assert_array_equal(cost[:, -1], 2.0 * rounds * bound)
-    other = fmab.communication_cost(data, 25.0, 2.0, meter="used")
-    np.testing.assert_array_equal(other[:, -1], 2.0 * rounds * used)
+    variant = fmab.communication_cost(data, 25.0, 2.0, meter="used")
+    np.testing.assert_array_equal(variant[:, -1], 2.0 * rounds * used)
     paths = fmab.hdp_mab(0.5, "3x3:path+2:path")
     sinks = fmab.simulate(paths, PROBLEM, 20_000, 50, times=10, batch=64)
     assert sinks.meter.values.tolist() == ["server", "edges", "sac"]
     # Four sinks; in a path of three, both outer agents are one hop from it, in one of two, one.
     expected = sinks.rounds_made.values * (4 * 10 + 7 * 3)
     np.testing.assert_array_equal(fmab.communication_cost(sinks, 10, 3, "sac")[:, -1], expected)
-
-
-@pytest.mark.slow
-def test_the_result_says_how_to_run_it_again():
-    """Would catch attributes that lose a setting: the described run must give the same numbers."""
-    means = np.array([[0.9, 0.4, 0.2], [0.5, 0.8, 0.1]])
-    run = fmab.cdp_mab(epsilon_message=3.0, rounds=2, schedule_gap=0.3)
-    data = fmab.simulate(run, fmab.Problem(means), 4000, range(5, 25), root_seed=9, spacing="log")
-    study = json.loads(data.attrs["study"])
-    names = ("epsilon_message", "participation", "rounds", "schedule_gap")
-    again = fmab.simulate(
-        fmab.cdp_mab(**{name: study[name] for name in names}),
-        fmab.Problem(data.means.values),
-        seeds=data.seed.values.tolist(),
-        **{name: study[name] for name in ("horizon", "root_seed", "times", "spacing")},
-    )
-    xr.testing.assert_equal(again, data)
-    assert again.attrs["study_hash"] == data.attrs["study_hash"]
-    assert data.attrs["epsilon"] == 1.5 and data.attrs["jax_version"] == jax.__version__
-
-
-def test_seeds_are_accepted_only_where_they_stay_distinct():
-    """Would catch seeds that wrap to another seed's stream, which narrows every band."""
-    kept = fmab.simulate(PATHS["pooled"], PROBLEM, 1000, [0, 1, 2**31, 2**32 - 1], batch=4)
-    assert len(set(digests(kept))) == 4
 
 
 def test_seeds_are_independent_and_unbiased_over_batches():
@@ -416,75 +292,22 @@ def test_batches_and_their_results_are_those_computed_by_hand(name, monkeypatch)
     (elements, result, trials, batch, lanes), (size, number) = BATCHES[name]
     monkeypatch.setattr(run_resources, "available_bytes", lambda: 10**6)
     device = (jax.devices("cpu")[0],)
-    found = run_resources.estimate(elements, result, trials, device, batch, lanes)
-    assert found == (size, number, min(lanes, number), result * trials, 10**6)
-
-
-def test_batches_are_cut_for_what_a_processor_keeps():
-    """Would catch agents alone whose curves are not counted, or counted where programs are chosen,
-    and an accelerator whose batches are cut as well."""
-    config = configs.bind(fmab.single_mab(1.0), fmab.Problem.uniform(50, 100), 2000)
-    assert config.estimate_needs(8192, (jax.devices("cpu")[0],)).batch == 32
-    gpu = mock.Mock(spec=jax.Device, platform="gpu", process_index=0, memory_stats=lambda: None)
-    assert run_resources.estimate(10, 2048, 10**6, [gpu], lanes=1).batch == 2**20
-
-
-def test_a_batch_has_the_memory_that_its_program_takes(monkeypatch):
-    """Would catch a batch that is larger than the memory for it, one that is halved too often, one
-    counted for a single lane where two run, results forgotten, and a want that is not refused."""
-    config = configs.bind(fmab.cdp_mab(1.0), PROBLEM, 20_000, times=100)
-    device = (jax.devices()[0],)
-
-    def taken(batch):
-        sizes = compilation.compile_program(config.program, batch, device).memory_analysis()
-        return sizes.temp_size_in_bytes + sizes.output_size_in_bytes
-
-    def fit(available, lanes, batch=256, result_bytes=0):
-        monkeypatch.setattr(run_resources, "available_bytes", lambda: int(available))
-        sizes = compilation.Sizes(batch, 1, lanes)
-        return compilation.fit_sizes(config.program, sizes, device, result_bytes)[::2]
-
-    assert taken(256) < 2 * taken(128) < 4 * taken(64) < 2 * taken(256)
-    assert fit(0, 2) == (256, 2)  # unknown
-    room = 2 * taken(128) / run_resources.BATCHES + 10
-    assert [fit(room, lanes) for lanes in (1, 2, 3)] == [(256, 1), (128, 2), (64, 3)]
-    assert fit(room, 2, 100) == (100, 2)
-    assert fit(10 * room, 1, result_bytes=int(9 * room - taken(64)) - 10) == (64, 1)
-    least = 2 * taken(2) / run_resources.BATCHES + 10
-    assert fit(least, 8) == (2, 2)
-    refuses("memory=.*GB.* use fewer agents or arms", fit, least / 4, 1)
-
-
-def test_a_program_that_the_compiler_has_no_memory_for_is_halved(monkeypatch):
-    """Would catch a run that ends where a smaller batch would be compiled, and an end to halving
-    that never comes."""
-    asked = []
-
-    def small(program, batch, *rest):
-        asked.append(batch)
-        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: out of memory")
-
-    monkeypatch.setattr(compilation, "compile_program", small)
-    # Of a shape that nobody else measures.
-    config = configs.bind(fmab.cdp_mab(1.0), fmab.Problem.uniform(3, 13), 999, times=7)
-    program, device = config.program, (jax.devices()[0],)
-    with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
-        compilation.fit_sizes(program, compilation.Sizes(16), device)
-    assert asked == [16, 8, 4, 2]
+    actual = run_resources.estimate(elements, result, trials, device, batch, lanes)
+    assert actual == (size, number, min(lanes, number), result * trials, 10**6)
 
 
 def test_counts_that_a_tpu_does_not_have_are_refused(monkeypatch):
     """Would catch rewards that are counted in 48 bits, of one configuration of many; and a GPU that
     is refused as well."""
     tpu, gpu = (
-        mock.Mock(spec=jax.Device, platform=each, process_index=0) for each in ("tpu", "gpu")
+        mock.Mock(spec=jax.Device, platform=item, process_index=0) for item in ("tpu", "gpu")
     )
-    many = fmab.Problem.uniform(100, 4)
+    problem = fmab.Problem.uniform(100, 4)
     line = "horizon=1000000000000: must be at most 703,687,441,776 with 100 agents on a TPU; "
     grid = {"horizon": [200, 10**12], "seeds": 8, "progress": False}
-    refuses(re.escape(line), fmab.sweep, fmab.cdp_mab, many, devices=[tpu], epsilon=1.0, **grid)
-    configs.check_counts(configs.bind(fmab.cdp_mab(1.0), many, 10**12), gpu.platform)
-    configs.check_counts(configs.bind(fmab.cdp_mab(1.0), many, 2**46 // 100), tpu.platform)
+    refuses(re.escape(line), fmab.sweep, fmab.cdp_mab, problem, devices=[tpu], epsilon=1.0, **grid)
+    configs.check_counts(configs.bind(fmab.cdp_mab(1.0), problem, 10**12), gpu.platform)
+    configs.check_counts(configs.bind(fmab.cdp_mab(1.0), problem, 2**46 // 100), tpu.platform)
 
 
 ALONE_OR_NOT = {
@@ -514,42 +337,14 @@ def test_a_configuration_alone_has_the_bits_that_it_has_among_others(name):
     jax.tree.map(np.testing.assert_array_equal, one, eight)
 
 
-def test_arguments_of_a_trial_are_two_numbers():
-    """Would catch a configuration that is repeated for each of its seeds on the way to a device."""
-    config = configs.bind(fmab.cdp_mab(1.0), PROBLEM, 20_000, times=100)
-    device = (jax.devices("cpu")[0],)
-    sizes = [
-        compilation.compile_program(config.program, batch, device)
-        .memory_analysis()
-        .argument_size_in_bytes
-        for batch in (64, 128)
-    ]
-    assert sizes[1] - sizes[0] == 64 * 8
-
-
-def test_a_batch_that_fits_nowhere_ends_the_run(monkeypatch):
-    """Would catch halving without end, or results of a run that did not fit."""
-    config = configs.bind(fmab.cdp_mab(1.0), PROBLEM, 20_000, times=10)
-
-    def full(*given):
-        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
-
-    monkeypatch.setattr(compilation, "compile_program", lambda *given: full)
-    monkeypatch.setattr(compilation, "_LARGEST", {})
-    work = batches.Trials([config], np.zeros(300, np.int32), range(300), 0)
-    with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
-        list(batches.run_trials(work, 128, (jax.devices()[0],), 2))
-    assert list(compilation._LARGEST.values()) == [2]
-
-
 def test_a_batch_that_runs_out_of_memory_is_halved(monkeypatch):
     """Would catch a run that ends for want of memory, and trials that are lost, come twice or lie
     at another's place: of the first batches, one is there before the other fails."""
     config = configs.bind(fmab.cdp_mab(1.0), PROBLEM, 20_000, times=10)
-    real, asked, second = compilation.compile_program, [], threading.Event()
+    real, request, second = compilation.compile_program, [], threading.Event()
 
     def small(program, batch, *rest):
-        asked.append(batch)
+        request.append(batch)
         compiled = real(program, batch, *rest)
 
         def run(table, row, *given):
@@ -569,26 +364,16 @@ def test_a_batch_that_runs_out_of_memory_is_halved(monkeypatch):
     work = batches.Trials([config], np.zeros(300, np.int32), range(300), 0)
     monkeypatch.setattr(compilation, "_LARGEST", {})
     collected = batches.TrialResults(300, config.points)
-    told = []
+    batch_sizes = []
     for start, outcome in batches.run_trials(work, 128, (jax.devices()[0],), 2):
         collected.put(start, outcome)
-        told.append((start, len(outcome.rounds)))
-    assert asked == [128, 64, 32] and sum(trials for _, trials in told) == 300
-    assert {(0, 32), (96, 32)} <= set(told) and len({start for start, _ in told}) == len(told)
+        batch_sizes.append((start, len(outcome.rounds)))
+    assert request == [128, 64, 32] and sum(trials for _, trials in batch_sizes) == 300
+    assert {(0, 32), (96, 32)} <= set(batch_sizes)
+    assert len({start for start, _ in batch_sizes}) == len(batch_sizes)
     monkeypatch.undo()
     whole = fmab.simulate(fmab.cdp_mab(1.0), PROBLEM, 20_000, 300, times=10)
     assert (collected.gather()["regret"] == whole.regret.values).all()
-
-
-def test_nearby_sizes_share_a_program():
-    """Would catch fewer rows than agents, a size of its own for each number, or fourfold memory
-    for large problems."""
-    agents = (1, 4, 5, 9, 15, 16, 17, 50, 100, 1000)
-    assert [configs._round_agents(x) for x in agents] == [1, 4, 5, 9, 15, 16, 18, 52, 104, 1024]
-    rooms = [configs.pad_agents(x) for x in (1, 4, 5, 16, 17, 64, 65, 256, 257, 1000)]
-    assert rooms == [4, 4, 16, 16, 64, 64, 256, 256, 512, 1024]
-    points = [configs._pad_points(x) for x in (1, 2, 3, 10, 11, 50, 51, 100, 101, 250)]
-    assert points == [2, 2, 10, 10, 25, 50, 100, 100, 200, 300]
 
 
 @pytest.mark.parametrize(
@@ -607,46 +392,13 @@ def test_the_memory_of_results_is_that_computed_by_hand(algorithm, each):
     assert config.result_bytes == 30 * each + 40
 
 
-def test_a_result_tells_facts_of_its_configuration():
-    """Would catch M told for N, a wait that is not told, or a setting without its words."""
-    for algorithm, wanted in (
-        (
-            fmab.cdp_mab(0.5, participation=0.4),
-            dict(title="CDP-MAB", epsilon=0.5, epsilon_message=1.0, reporting=2, wait=0),
-        ),
-        (
-            fmab.ddp_mab(None, "path"),
-            dict(title="DDP-MAB", epsilon=math.inf, epsilon_message=math.inf, reporting=5, wait=3),
-        ),
-    ):
-        config = configs.bind(algorithm, fmab.Problem.uniform(5, 4), 1000)
-        for together in (True, False):
-            told = facts.facts(config, sum_agents=together)
-            more = dict(algorithm=algorithm.name, agents=5, arms=4, horizon=1000)
-            assert {key: told[key] for key in wanted | more} == wanted | more
-            words = told["settings"]
-            assert ("sum agents" in words) is not together
-            assert not {"epsilon", "epsilon_message"} & set(words)
-            rows = told["ledger"]
-            assert rows and all(
-                row["fixed"] and row["waits"] == (wanted["wait"] > 0) for row in rows
-            )
-
-
-def test_what_does_not_fit_is_refused_before_it_is_allocated(monkeypatch):
-    """Would catch a run that allocates until the machine kills it."""
-    monkeypatch.setattr(run_resources, "available_bytes", lambda: 10**9)
-    with pytest.raises(ValueError, match=r"^memory='\d+ GB': must be at most 90 % of the 1 GB"):
-        fmab.simulate(PATHS["pooled"], PROBLEM, 10**6, 10**8, times=400)
-
-
 def test_files_keep_everything_and_no_damage_is_read(tmp_path):
     """Would catch a lossy or silently damaged result file."""
     data = fmab.simulate(PATHS["waiting"], PROBLEM, 20_000, 50, times=10, batch=64)
     path = fmab.save(data, tmp_path / "run.nc")
     loaded = fmab.load(path)
     xr.testing.assert_identical(loaded, data)
-    kinds = [{v: each[v].dtype for v in each.variables} for each in (loaded, data)]
+    kinds = [{v: item[v].dtype for v in item.variables} for item in (loaded, data)]
     assert kinds[0] == kinds[1]
     assert fmab.confidence_band(loaded.regret).identical(fmab.confidence_band(data.regret))
     whole = path.read_bytes()
@@ -670,76 +422,3 @@ def test_the_papers_round_count():
     problem = fmab.Problem.uniform(agents=50, arms=100)
     central = fmab.simulate(fmab.cdp_mab(1.0), problem, 10**4, 512, times=2)
     assert 3.8 < float(central.rounds_made.mean()) < 4.3
-
-
-@pytest.mark.slow
-def test_the_price_of_a_ring():
-    """Would catch a wrong wait: a ring costs well under 1 % more than a complete graph."""
-    problem = fmab.Problem.uniform(agents=50, arms=100)
-    ring = fmab.simulate(fmab.ddp_mab(1.0, "ring"), problem, 10**4, 1000, times=2)
-    complete = fmab.simulate(fmab.ddp_mab(1.0, "complete"), problem, 10**4, 1000, times=2)
-    assert float(complete.waiting_regret.max()) == 0.0
-    waiting = float(ring.waiting_regret[:, -1].mean())
-    assert 0.0 < waiting < 0.01 * float(complete.regret[:, -1].mean())
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="the peak is told elsewhere")
-def test_a_million_seeds_stay_within_memory():
-    """Would catch memory that grows with the seeds beyond the results themselves."""
-    code = (
-        "import re, fmab_jax as fmab\n"
-        "p = fmab.Problem.uniform(50, 100)\n"
-        "d = fmab.simulate(fmab.cdp_mab(1.0), p, 10**6, 10**6, times=10)\n"
-        # Of this program alone: ru_maxrss also knows the process that it was started from.
-        "status = open('/proc/self/status').read()\n"
-        "print(re.search(r'VmHWM:\\s*(\\d+)', status)[1], d.sizes['seed'])\n"
-    )
-    kilobytes, seeds = map(int, fresh.script(code, timeout=900).split())
-    assert seeds == 10**6 and kilobytes < 2_000_000
-
-
-@pytest.mark.parametrize("name", ["agents", "horizon", "problem", "seeds", "title", "seed"])
-def test_a_parameter_has_no_name_of_the_study(name):
-    """Would catch a parameter that is taken for a size, a number of seeds or a dimension."""
-    field = fmab.parameter(Real(low=0, high=10), "x", default=2.0)
-    about = {"__annotations__": {name: float}, name: field, "__module__": __name__}
-    owner = dataclasses.dataclass(frozen=True)(type("Own", (fmab.uniform_play,), about))
-    allowed = rf"^Own\.{name}=a parameter: must be a name that nothing else has"
-    for way in (
-        lambda: fmab.simulate(owner(**{name: 3.0}), PROBLEM, 100, 2),
-        lambda: fmab.sweep(owner, PROBLEM, horizon=100, seeds=2),
-    ):
-        refuses(allowed, way)
-
-
-def test_a_trial_may_be_larger_than_a_file(monkeypatch):
-    """Would catch a chunk of no trials, which is refused as if somebody had asked for it."""
-    usual = fmab.simulate(fmab.uniform_play(), PROBLEM, 100, 5)
-    monkeypatch.setattr(layout, "MOST_BYTES", 100)
-    small = fmab.simulate(fmab.uniform_play(), PROBLEM, 100, 5)
-    np.testing.assert_array_equal(small.regret, usual.regret)
-
-
-def test_a_result_is_not_copied_where_all_of_it_is_asked_for():
-    """Would catch another 30 % of memory: a copy of links while a result is read."""
-    values = np.arange(24.0).reshape(2, 3, 4)
-    sizes = SimpleNamespace(sizes={"time": 3})
-    whole = results.ChunkArray._take(sizes, values, 1, "time", np.arange(3))
-    assert whole is values
-    some = results.ChunkArray._take(sizes, values, 1, "time", np.array([2, 0]))
-    np.testing.assert_array_equal(some, values[:, [2, 0]])
-
-
-def test_a_failed_rename_leaves_the_old_file(tmp_path):
-    """Would catch a temporary file left behind, or an old result lost, when writing breaks off."""
-    target = tmp_path / "kept.txt"
-    target.write_text("old")
-    with pytest.raises(RuntimeError):
-        with store.whole_file(target) as temporary:
-            temporary.write_text("new, half of it")
-            raise RuntimeError
-    assert target.read_text() == "old" and os.listdir(tmp_path) == ["kept.txt"]
-    with store.whole_file(target) as temporary:
-        temporary.write_text("new")
-    assert target.read_text() == "new" and os.listdir(tmp_path) == ["kept.txt"]

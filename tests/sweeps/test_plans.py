@@ -3,19 +3,17 @@
 import pytest
 from refusals import refuses
 
-from fmab_jax.errors import Refusal
-from fmab_jax.sweeps import chunks, claims, cluster, grid, layout, progress, runner
+from fmab_jax.sweeps import chunks, claims, cluster, grid, layout, progress
 from fmab_jax.sweeps import work as work_module
 from fmab_jax.sweeps.precision import until_precise
-from fmab_jax.sweeps.progress import Plan
 from fmab_jax.sweeps.store import Store
 from fmab_jax.sweeps.study import collect_provenance, state
 
 
 def study(cells=5, **changes):
     """Returns a study of so many configurations of the house's small size."""
-    how = {"agents": 3, "arms": 4, "horizon": 2000, "times": 8, "seeds": 5}
-    return state("cdp", epsilon=[1 + i for i in range(cells)], **{**how, **changes})
+    options = {"agents": 3, "arms": 4, "horizon": 2000, "times": 8, "seeds": 5}
+    return state("cdp", epsilon=[1 + i for i in range(cells)], **{**options, **changes})
 
 
 def work(made, worker=None, chunk=None):
@@ -29,16 +27,16 @@ def work(made, worker=None, chunk=None):
 @pytest.mark.parametrize("others", [["cpu", "gpu"], ["gpu", "gpu", "cpu"]])
 def test_workers_of_mixed_platforms_are_refused(others):
     """Would catch chunks of two kinds of device in one store, whose bits differ."""
-    made = object.__new__(cluster.Cluster)
-    made.versions = {}
-    made._count_threads = lambda progress: None
-    asked = [(f"w{i}", collect_provenance(each)) for i, each in enumerate(others)]
-    made._collect_versions = lambda: asked
+    worker_plan = object.__new__(cluster.Cluster)
+    worker_plan.versions = {}
+    worker_plan._count_threads = lambda progress: None
+    answers = [(f"w{i}", collect_provenance(item)) for i, item in enumerate(others)]
+    worker_plan._collect_versions = lambda: answers
     last = f"w{len(others) - 1}"
     line = f"^worker {last}: platform is {others[-1]}, and the other workers' is {others[0]}; "
-    refuses(line, made.agree_on_versions, progress.Progress())
-    made.versions, asked = {}, asked[:-1]
-    assert made.agree_on_versions(progress.Progress()) == collect_provenance(others[0])
+    refuses(line, worker_plan.agree_on_versions, progress.Progress())
+    worker_plan.versions, answers = {}, answers[:-1]
+    assert worker_plan.agree_on_versions(progress.Progress()) == collect_provenance(others[0])
 
 
 # --- who computes what ---
@@ -55,49 +53,13 @@ def test_workers_of_mixed_platforms_are_refused(others):
 )
 def test_a_share_is_rounded_up(cells, seeds, workers, most):
     """Would catch a worker without a chunk, or one chunk more than there are workers."""
-    made = study(cells, seeds=seeds)
-    found = chunks.Results(grid.build_header(made, {}), chunks.Memory(), [])
-    blocks = [work(made, (i + 1, workers)).layout.list_missing(found) for i in range(workers)]
-    every = [(name, b.start, b.stop) for each in blocks for b in each for name in b.cells]
-    trials = sum(stop - start for _, start, stop in every)
-    assert len(every) == len(set(every)) and trials == cells * seeds
-    assert all(len(b.cells) * (b.stop - b.start) <= most for each in blocks for b in each)
-
-
-@pytest.mark.parametrize(
-    "changes, chunk, workers",
-    [
-        ({"seeds": 5}, None, 4),  # 25 trials, 8 or more each
-        ({"seeds": 5}, 5, 5),
-        ({"seeds": 5}, 10, 3),
-        ({"seeds": 4, "keep": "summary", "until": until_precise(0.1, max_seeds=8)}, None, 5),
-    ],
-)
-def test_how_many_workers_have_something_to_do(changes, chunk, workers):
-    """Would catch a plan that asks for workers that would idle, or for too few."""
-    made = work(study(**changes), None, chunk)
-    found = chunks.Results(grid.build_header(made.layout.study, {}), chunks.Memory(), [])
-    assert made.layout.useful_workers(made.layout.list_missing(found)) == workers
-
-
-@pytest.mark.parametrize(
-    "changes, refused",
-    [
-        ({"disk_bytes": 900, "free_bytes": 1000}, None),
-        ({"disk_bytes": 901, "free_bytes": 1000}, "disk"),
-        ({"disk_bytes": 10**9, "free_bytes": 0}, None),  # unknown
-        ({"memory_bytes": 900, "available_bytes": 1000}, None),
-        ({"memory_bytes": 901, "available_bytes": 1000}, "memory"),
-        ({"memory_bytes": 10**9, "available_bytes": 0}, None),
-    ],
-)
-def test_nine_tenths_of_what_is_free_may_be_taken(changes, refused):
-    """Would catch a sweep that fills the disk or the memory, or one refused for the other."""
-    plan = Plan(5, 5, False, 5, 1, 25, 25, 1, 100, 10**4, 100, 10**4)._replace(**changes)
-    if refused is None:
-        return runner._check_capacity(plan, study())
-    with pytest.raises(Refusal, match=f"^{refused}=.*: must be at most 90 % of the 1 kB free"):
-        runner._check_capacity(plan, study())
+    worker_plan = study(cells, seeds=seeds)
+    result = chunks.Results(grid.build_header(worker_plan, {}), chunks.Memory(), [])
+    blocks = [work(worker_plan, (i + 1, workers)).layout.list_missing(result) for i in range(workers)]
+    trials_todo = [(name, b.start, b.stop) for item in blocks for b in item for name in b.cells]
+    trials = sum(stop - start for _, start, stop in trials_todo)
+    assert len(trials_todo) == len(set(trials_todo)) and trials == cells * seeds
+    assert all(len(b.cells) * (b.stop - b.start) <= most for item in blocks for b in item)
 
 
 @pytest.mark.parametrize("worker", [None, (1, 3), (3, 3)])
@@ -111,11 +73,11 @@ def test_nine_tenths_of_what_is_free_may_be_taken(changes, refused):
 )
 def test_a_plan_tells_the_disk_of_all_workers(keep, chunk, disk, worker, tmp_path):
     """Would catch a full disk that no worker foresees, each of them counting its own part."""
-    made = work(study(keep=keep), worker, chunk)
+    worker_plan = work(study(keep=keep), worker, chunk)
     # No program is compiled for its memory.
-    made.cluster = object.__new__(cluster.Cluster)
-    found = chunks.Results(grid.build_header(made.layout.study, {}), chunks.Memory(), [])
-    assert made.plan(found, tmp_path).disk_bytes == disk
+    worker_plan.cluster = object.__new__(cluster.Cluster)
+    result = chunks.Results(grid.header_of(worker_plan.layout.study, {}), chunks.Memory(), [])
+    assert worker_plan.plan(result, tmp_path).disk_bytes == disk
 
 
 @pytest.mark.parametrize(
@@ -129,79 +91,30 @@ def test_a_plan_tells_the_disk_of_all_workers(keep, chunk, disk, worker, tmp_pat
 )
 def test_a_plan_tells_the_memory_of_a_chunk_and_its_copies(keep, chunk, memory, tmp_path):
     """Would catch a plan that counts what is kept once, and memory that gives out in the middle."""
-    made = work(study(keep=keep), None, chunk)
-    made.cluster = object.__new__(cluster.Cluster)
-    found = chunks.Results(grid.build_header(made.layout.study, {}), chunks.Memory(), [])
-    assert made.plan(found, tmp_path).memory_bytes == memory
+    worker_plan = work(study(keep=keep), None, chunk)
+    worker_plan.cluster = object.__new__(cluster.Cluster)
+    result = chunks.Results(grid.header_of(worker_plan.layout.study, {}), chunks.Memory(), [])
+    assert worker_plan.plan(result, tmp_path).memory_bytes == memory
 
 
 def test_cells_that_need_other_seeds_at_each_look_are_chunks_of_their_own():
     """Would catch cells that go on together until the last of them is precise."""
     changes = {"seeds": 4, "keep": "summary"}
     for until, cells in ((None, {5}), (until_precise(0.1, max_seeds=8), {1})):
-        made = work(study(**changes, until=until))
-        found = chunks.Results(grid.build_header(made.layout.study, {}), chunks.Memory(), [])
-        assert {len(block.cells) for block in made.layout.list_missing(found)} == cells
+        worker_plan = work(study(**changes, until=until))
+        result = chunks.Results(grid.header_of(worker_plan.layout.study, {}), chunks.Memory(), [])
+        assert {len(block.cells) for block in worker_plan.layout.todo(result)} == cells
 
 
 def test_a_worker_with_an_older_study_takes_no_seeds_away(tmp_path):
     """Would catch a header with fewer seeds than another worker is computing."""
     store = Store(tmp_path / "s", create=True)
-    headers = {n: grid.build_header(study(seeds=n), {"jax": "1"}) for n in (4, 5, 6)}
-    wanted = [(5, False, 5), (4, False, 5), (6, False, 6), (5, False, 6), (4, True, 4)]
-    for seeds, alone, kept in wanted:
-        claims.register_study(store, headers[seeds], (), is_alone=alone)
+    headers = {n: grid.header_of(study(seeds=n), {"jax": "1"}) for n in (4, 5, 6)}
+    expected = [(5, False, 5), (4, False, 5), (6, False, 6), (5, False, 6), (4, True, 4)]
+    for seeds, alone, current in expected:
+        claims.claim(store, headers[seeds], (), alone=alone)
         header = store.header()
-        assert header is not None and header["seeds"] == kept
+        assert header is not None and header["seeds"] == current
 
 
 # --- what is told ---
-
-
-PLAN = Plan(8, 5, False, 6, 2, 30, 20, 4, 1500, 10**9, 2_000_000, 4 * 10**9)
-
-
-@pytest.mark.parametrize(
-    "changes, text",
-    [
-        (
-            {},
-            "8 configurations (6 different) x 5 seeds = 30 trials, 20 of them to do: "
-            "2 compilations, 4 chunks, 1.5 kB of 1 GB free disk, 2 MB of 4 GB free memory",
-        ),
-        (
-            {"cells": 6, "missing": 30, "until": True, "free_bytes": 0, "layouts": 1, "blocks": 1},
-            "6 configurations x at least 5 seeds = 30 trials: "
-            "1 compilation, 1 chunk, 2 MB of 4 GB free memory",
-        ),
-    ],
-)
-def test_a_plan_in_words(changes, text):
-    """Would catch disk told as memory, what is there told as to do, and "1 chunks"."""
-    assert progress.describe_plan(PLAN._replace(**changes)) == text
-
-
-@pytest.mark.parametrize(
-    "written, text",
-    [
-        (lambda: progress.format_duration(0.251), "0.25 s"),
-        (lambda: progress.format_duration(9.9), "9.9 s"),
-        (lambda: progress.format_duration(99.0), "99 s"),
-        (lambda: progress.format_duration(100.0), "2 min"),
-        (lambda: progress.format_duration(5990.0), "100 min"),
-        (lambda: progress.format_duration(6000.0), "1.7 h"),
-        (lambda: progress.format_duration(36_000.0), "10.0 h"),
-        (lambda: progress.format_size(999), "999 bytes"),
-        (lambda: progress.format_size(1000), "1 kB"),
-        (lambda: progress.format_size(2_340_000), "2.34 MB"),
-        (lambda: progress.format_size(5e12), "5,000 GB"),
-        (lambda: progress.format_quantity(0, "seed"), "0 seeds"),
-        (lambda: progress.format_quantity(1, "seed"), "1 seed"),
-        (lambda: progress.format_quantity(1234, "seed"), "1,234 seeds"),
-        (lambda: progress.describe_workers(0, 0), "waiting for workers"),
-        (lambda: progress.describe_workers(1, 8), "computing on 1 worker with 8 threads"),
-    ],
-)
-def test_numbers_in_words(written, text):
-    """Would catch a unit of another size, and hours that are minutes."""
-    assert written() == text

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import random
-import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -17,11 +15,9 @@ from refusals import refused
 
 from fmab_jax.cli import main as cli
 from fmab_jax.cli import study_options
-from fmab_jax.cli.main import main
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Gaussian
 from fmab_jax.sweeps import study_file
-from fmab_jax.sweeps.results import open_sweep
 from fmab_jax.sweeps.study import state
 from fmab_jax.sweeps.study_file import build_study, read_study, write_study
 
@@ -89,14 +85,14 @@ def test_what_results_say_of_a_study_is_a_study_file(name: str, tmp_path: Path) 
     document = {"algorithm": "cdp", **SHARED, **DRAWN, **DESCRIBED[name]}
     study = build_study(document)
     # As results hold it.
-    described = json.loads(json.dumps(study.describe()))
+    description = json.loads(json.dumps(study.describe()))
     seeds = () if study.seed_list is None else study.seed_list
     (tmp_path / "s.toml").write_text(
-        study_file.format_document(study_file.build_document(described, seeds))
+        study_file.format_document(study_file.build_document(description, seeds))
     )
-    again = build_study(read_study(tmp_path / "s.toml"))
-    assert again.hash == study.hash
-    assert [axis.name for axis in again.axes] == [axis.name for axis in study.axes]
+    second = build_study(read_study(tmp_path / "s.toml"))
+    assert second.hash == study.hash
+    assert [axis.name for axis in second.axes] == [axis.name for axis in study.axes]
 
 
 def test_fixed_means_are_a_file_that_is_missing(tmp_path: Path, monkeypatch: Any) -> None:
@@ -105,8 +101,8 @@ def test_fixed_means_are_a_file_that_is_missing(tmp_path: Path, monkeypatch: Any
     np.savez("FILE.npz", means=[0.9, 0.5, 0.1])
     problem = {"means": "FILE.npz", "agents": 4, "rewards": "gaussian:0.1"}
     parameters = {"epsilon": "none", "graph": ["ring", "star"]}
-    given = {"algorithm": "ddp", **SHARED, "parameters": parameters, "problem": problem}
-    study = build_study(given)
+    options = {"algorithm": "ddp", **SHARED, "parameters": parameters, "problem": problem}
+    study = build_study(options)
     document = study_file.build_document(study.describe())
     assert document["problem"]["means"] == "FILE.npz"
     assert build_study(document).hash == study.hash
@@ -125,13 +121,8 @@ ACCEPTED: dict[str, tuple[str | bytes, dict[str, Any]]] = {
     "list with none and inf apart": (epsilon('[0.5, "none"]'), {"epsilon": [0.5, math.inf]}),
     "mixed kinds of numbers": (epsilon("[0.5, 1, 2e0]"), {"epsilon": [0.5, 1, 2]}),
     "labels": (epsilon('{low = 0.5, off = "none"}'), {"epsilon": {"low": 0.5, "off": None}}),
-    "dotted keys": (TOP + "parameters.epsilon = 1\n" + PROBLEM, {}),
     "inline table": (TOP + "parameters = {epsilon = 1}\nproblem = {agents = 2, arms = 2}", {}),
-    "comments and blanks": (PLAIN.replace("\n", "  # a word\n\n"), {}),
-    "BOM": (b"\xef\xbb\xbf" + PLAIN.encode(), {}),
-    "CRLF": (PLAIN.replace("\n", "\r\n"), {}),
     "BOM and CRLF": (b"\xef\xbb\xbf" + PLAIN.replace("\n", "\r\n").encode(), {}),
-    "no line feed at the end": (PLAIN.rstrip(), {}),
     "root seed 1e3": (changed("root_seed = 1e3"), {"root_seed": 1000}),
     "instance 1e1": (changed(problem="fixed_instance = 1e1"), {"fixed_instance": 10}),
     "instance none": (changed(problem='fixed_instance = "none"'), {}),
@@ -155,8 +146,8 @@ ACCEPTED: dict[str, tuple[str | bytes, dict[str, Any]]] = {
 
 
 def asked(changes: dict[str, Any]) -> Any:
-    given = BASE | {"algorithm": "cdp"} | changes
-    return state(given.pop("algorithm"), **given)
+    options = BASE | {"algorithm": "cdp"} | changes
+    return state(options.pop("algorithm"), **options)
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
@@ -165,30 +156,24 @@ def test_a_snippet_states_this_study(name, tmp_path):
     text, changes = ACCEPTED[name]
     path = tmp_path / "study.toml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    made, expected = build_study(read_study(path)), asked(changes)
-    assert [point.hash for point in made.points] == [point.hash for point in expected.points]
-    assert made.hash == expected.hash
+    study, expected = build_study(read_study(path)), asked(changes)
+    assert [point.hash for point in study.points] == [point.hash for point in expected.points]
+    assert study.hash == expected.hash
 
 
 NO_KEY = "must be left out: there is no such key; "
-NOT_TOML = "must be TOML; "
 
 # Files that are too large for tests/refusals.json, or in the words of the TOML reader: (the file,
 # what its line begins with; STUDY is the file's name).
 REFUSED: dict[str, tuple[str | bytes, str]] = {
-    "a number of 5000 digits": (horizon("9" * 5000), f"STUDY {NOT_TOML}Exceeds the limit"),
     "a key of 1000 letters": (changed(1000 * "x" + " = 3"), f"'{76 * 'x'}...=3: {NO_KEY}"),
-    "a repeated key": (changed("times = 6"), f"STUDY {NOT_TOML}Cannot overwrite a value (at line "),
-    "no value": (changed("keep ="), f"STUDY {NOT_TOML}Invalid value (at line 5, column 7)"),
-    "JSON": ('{"horizon": 50}', f"STUDY {NOT_TOML}Invalid statement"),
-    "NUL": (changed('keep = "\0"'), f"STUDY {NOT_TOML}Illegal character '\\x00'"),
-    "not UTF-8": (b"\xff\xfe" + PLAIN.encode("utf-16-le"), f"STUDY {NOT_TOML}'utf-8' codec can't"),
+    "a repeated key": (changed("times = 6"), "STUDY must be TOML; Cannot overwrite a value"),
+    "not UTF-8": (b"\xff\xfe" + PLAIN.encode("utf-16-le"), "STUDY must be TOML; 'utf-8' codec can"),
     "1e999": (epsilon("1e999"), "epsilon=1e999: must be a number in (0, "),
     "1e-999": (changed(problem="spread = 1e-999"), "spread=1e-999: must be a number in [0, 1]"),
     "no means": (TOP + "[problem]\nmeans = []", "means=[]: must be not empty"),
     "means twice": (TOP + '[problem]\nmeans = ["m", "m"]', "means='m': must be distinct values"),
     "10 MB": (PLAIN + 10_000_000 * "#", "STUDY must be a TOML file of at most 65,536 bytes"),
-    "10 MB on one line": ("horizon = " + 10_000_000 * "9", "STUDY must be a TOML file of at"),
 }  # fmt: skip
 
 
@@ -198,40 +183,9 @@ def test_a_snippet_is_refused_with_this_line(name, tmp_path, monkeypatch):
     text, line = REFUSED[name]
     monkeypatch.chdir(tmp_path)
     Path("s.toml").write_bytes(text if isinstance(text, bytes) else text.encode())
-    said = refused(lambda: build_study(read_study("s.toml")).points)
-    assert said.startswith(line.replace("STUDY ", "study='s.toml': "))
-    assert len(said) < 400 and said.isprintable()
-
-
-@pytest.mark.parametrize(
-    ("path", "reason"),
-    [
-        ("nowhere.toml", "a readable TOML file; "),
-        ("folder.toml", "a TOML file; "),
-        ("a\0b.toml", "a path; "),
-        ("s.toml/x.toml", "a readable TOML file; "),
-        (
-            300 * "x" + ".toml",
-            "a path of at most 4,000 bytes, at most 255 from / to /; ",
-        ),
-        ("pipe.toml", "a TOML file; "),
-        ("device.toml", "a TOML file; "),
-        (3, "a path, as text or pathlib.Path; "),
-        (b"s.toml", "a path, as text or pathlib.Path; "),
-    ],
-)
-def test_a_path_without_a_study_is_refused(path, reason, tmp_path, monkeypatch):
-    """Would catch an OSError, a reason that is not the system's, a pipe that is waited for."""
-    monkeypatch.chdir(tmp_path)
-    Path("folder.toml").mkdir()
-    Path("s.toml").write_text(PLAIN)
-    if hasattr(os, "mkfifo"):
-        os.mkfifo("fifo")
-        Path("pipe.toml").symlink_to("fifo")
-        Path("device.toml").symlink_to("/dev/zero")
-    elif path in ("pipe.toml", "device.toml"):
-        pytest.skip("there are no pipes here")
-    assert f": must be {reason}" in refused(read_study, path)
+    message = refused(lambda: build_study(read_study("s.toml")).points)
+    assert message.startswith(line.replace("STUDY ", "study='s.toml': "))
+    assert len(message) < 400 and message.isprintable()
 
 
 def test_a_file_of_means_goes_with_a_law(tmp_path, monkeypatch):
@@ -244,7 +198,7 @@ def test_a_file_of_means_goes_with_a_law(tmp_path, monkeypatch):
     def asked_for(problem: str) -> Any:
         text = f"{TOP}{PARAMETERS}[problem]\n{problem}\n"
         Path("s.toml").write_text(text.replace("= 1", "= inf"))
-        (point,) = build_study(read_study("s.toml")).points
+        (point,) = study_of(read_study("s.toml")).points
         return point.config.problem
 
     gaussian = asked_for('means = "g.csv"\nagents = 4\nrewards = "gaussian:0.1"')
@@ -255,74 +209,19 @@ def test_a_file_of_means_goes_with_a_law(tmp_path, monkeypatch):
             asked_for(f'means = "r.npz"\nrewards = "{law}"')
 
 
-def test_one_row_of_means_asks_for_the_number_of_agents(tmp_path, monkeypatch):
-    """Would catch a federation of one agent where the command line says that 50 is the default."""
-    monkeypatch.chdir(tmp_path)
-    rows = [[0.9, 0.2]]
-    Path("row.csv").write_text("0.9,0.2\n")
-    np.savez("row.npz", means=rows)
-    Path("two.csv").write_text("0.9,0.2\n0.9,0.2\n")
-    document = tomllib.loads(TOP + PARAMETERS)
-    for name in ("row.csv", "row.npz", ["two.csv", "row.csv"]):
-        asked = document | {"problem": {"means": name}}
-        named = name if isinstance(name, str) else name[1]
-        assert f"agents=<not given>: must be given with {named}" in refused(build_study, asked)
-        if isinstance(name, str):
-            asked["problem"]["agents"] = 50
-            assert build_study(asked).points[0].config.problem.agents == 50
-    two = build_study(document | {"problem": {"means": "two.csv"}})
-    assert two.points[0].config.problem.agents == 2
-
-
-def test_a_link_to_a_study_and_many_numbers_on_a_line_are_read(tmp_path, monkeypatch):
-    """Would catch the dots of numbers counted as those of a key, and links refused."""
-    monkeypatch.chdir(tmp_path)
-    numbers = [f"{sign}{i}.5{end}" for i in range(300) for sign in "+-" for end in ("", "e-3")]
-    Path("s.toml").write_text(epsilon(f"[{', '.join(numbers)}]") + "# " + 300 * "a.")
-    Path("link.toml").symlink_to("s.toml")
-    document = read_study("link.toml")
-    assert document["parameters"]["epsilon"] == [float(number) for number in numbers]
-
-
-@pytest.mark.parametrize("text", ["1e6", "1e3", "0.25", "1", "1.0", "none", "inf", "1e-3"])
-def test_a_value_is_the_same_in_a_file_and_after_a_flag(text, tmp_path):
-    """Would catch 1e3 or none read in two ways: the same sweep kept twice."""
-    written = '"none"' if text == "none" else text
-    cases = [("epsilon", "--epsilon", epsilon(written))]
-    if text not in ("none", "inf", "0.25", "1e-3"):
-        cases += [
-            ("horizon", "--horizon", horizon(written)),
-            ("root_seed", "--root-seed", changed(f"root_seed = {written}")),
-            ("fixed_instance", "--fixed-instance", changed(problem=f"fixed_instance = {written}")),
-        ]
-    for name, flag, file in cases:
-        path = tmp_path / f"{name}.toml"
-        path.write_text(file)
-        words = ["sweep", "cdp", flag, text]
-        for other, value in BASE.items():
-            if other != name:
-                words += [f"--{other}", str(value)]
-        assert build_study(read_study(path)).hash == of_options(words).hash
-
-
 def of_options(words: list[str]) -> Any:
     """Returns the study that options state."""
     _, command = cli.find(words)
     options, typed = cli.parse(command)
-    return study_options.build_study(options, command.subject, typed)[1]
+    return stated.study_of(options, command.subject, typed)[1]
 
 
-# ---------------------------------------------------------------------------------------------
-# Generated studies. Two agents or more that sum out, two arms, five slots and at most eight trials:
-# all of them share three compilations.
-
-
-def valid(rng: random.Random) -> dict[str, Any]:
+def draw_document(rng: random.Random) -> dict[str, Any]:
     """Returns a document that can be run, in the shape that options have."""
 
     def some(values: list[Any], most: int = 2) -> Any:
-        chosen = rng.sample(values, rng.randint(1, most))
-        return chosen[0] if len(chosen) == 1 else chosen
+        sample = rng.sample(values, rng.randint(1, most))
+        return sample[0] if len(sample) == 1 else sample
 
     name = rng.choice(["cdp", "ddp", "hdp"])
     document: dict[str, Any] = {
@@ -357,91 +256,44 @@ def valid(rng: random.Random) -> dict[str, Any]:
         problem["instance_gap"] = rng.choice([0.1, 0.5])
     document |= {"parameters": parameters, "problem": problem}
     if document["keep"] == "summary" and rng.random() < 0.3:
-        document["until"] = {"relative": rng.choice([0.01, 0.9])}
-        document["until"]["max_seeds"] = 2 if cells(document) > 2 else 4
-    while cells(document) > 4:
-        document["horizon"] = 50
-        if "graph" in parameters:
-            parameters["graph"] = "ring"
+        document["until"] = {"relative": rng.choice([0.01, 0.9]), "max_seeds": 4}
     return document
-
-
-def cells(document: dict[str, Any]) -> int:
-    values = [document["horizon"], *document["parameters"].values()]
-    return math.prod(len(value) for value in values if isinstance(value, list))
-
-
-# (table, key, bad values); a text for numbers, numbers for texts, and what lies outside a range.
-SPOILT: list[tuple[str | None, str, list[Any]]] = [
-    (None, "horizon", [0, -5, 1.5, math.nan, math.inf, 10**13, "x", [50, 50], [50, 0]]),
-    (None, "seeds", [0, -1, 2.5, 10**9, "many"]),
-    (None, "times", [0, 10**6, 0.5, "x", [3, 2], [-1, 1]]),
-    (None, "root_seed", [-1, 2**32, 0.5, "x"]),
-    (None, "keep", ["all", "Curves"]),
-    ("parameters", "rounds", [0, 2.5, -3, "x", math.nan, [1, 1]]),
-    ("parameters", "schedule_gap", [0, 1.5, -0.1, "x", math.nan]),
-    ("problem", "agents", [0, 1.5, 10**8, "x", math.nan]),
-    ("problem", "arms", [0, 2.5, 10**7, "x"]),
-    ("problem", "instance_gap", [0, 1, "x", math.nan]),
-    ("problem", "spread", [-0.1, 1.5, "x", math.nan]),
-    ("problem", "fixed_instance", [-1, 2**32, 0.5, "x"]),
-    ("until", "relative", [0, 1, -1, "x", math.nan]),
-    ("until", "max_seeds", [1, 0, 2.5, "x"]),
-]
-OWN: dict[str, tuple[str, list[Any]]] = {
-    "cdp": ("participation", [0, 1.1, "x", math.nan, [1, 1]]),
-    "ddp": ("graph", ["rng", "regular-9", "nowhere.txt", ["ring", "ring"], "preferential-9"]),
-    "hdp": ("components", ["3", "x", "1x", "2:rng", "1+", "999999999x9"]),
-}
-
-
-def spoil(document: dict[str, Any], rng: random.Random) -> str:
-    """Puts one bad value into a document; returns its key."""
-    choices = [*SPOILT, ("parameters", *OWN[document["algorithm"]])]
-    epsilons = [key for key in document["parameters"] if key.startswith("epsilon")]
-    choices += [("parameters", key, [0, -1, math.nan, "x", [1, 1]]) for key in epsilons]
-    table, key, values = rng.choice(choices)
-    if table == "until":
-        document["keep"] = "summary"
-        document.setdefault("until", {"relative": 0.5})
-    (document if table is None else document[table])[key] = rng.choice(values)
-    return key
 
 
 def words(document: dict[str, Any]) -> list[str]:
     """Spells a document as options."""
-    spelt = [document["algorithm"]]
+    options = [document["algorithm"]]
 
     def add(option: str, value: Any) -> None:
         values = value if isinstance(value, list) else [value]
-        spelt.append("--" + option.replace("_", "-"))
-        spelt.extend("none" if item is None else str(item) for item in values)
+        options.append("--" + option.replace("_", "-"))
+        options.extend("none" if item is None else str(item) for item in values)
 
     for key in ("horizon", "seeds", "times", "root_seed", "keep"):
         add(key, document[key])
     if document["spacing"] == "log":
-        spelt.append("--log-time")
+        options.append("--log-time")
     for key, value in document["parameters"].items():
         add(key, value)
     for key, value in document["problem"].items():
         add(key, value)
     for key, value in document.get("until", {}).items():
         add("until" if key == "relative" else key, value)
-    return spelt
+    return options
 
 
 def test_50_written_studies_read_back_the_same(tmp_path):
     """Would catch a number that loses digits, None that is lost, or a table written in another."""
     rng = random.Random(1)
-    found = set()
+    hashes = set()
     for number in range(50):
-        document = valid(rng)
+        document = draw_document(rng)
         path = write_study(document, tmp_path / f"{number}.toml")
-        made, again = build_study(document), build_study(read_study(path))
-        assert (again.hash, again.describe()) == (made.hash, made.describe())
-        assert of_options(["sweep", *words(document)]).hash == made.hash
-        found.add(made.hash)
-    assert len(found) > 40
+        study, second = study_of(document), study_of(read_study(path))
+        assert (second.hash, second.describe()) == (study.hash, study.describe())
+        assert of_options(["sweep", *words(document)]).hash == study.hash
+        hashes.add(study.hash)
+    assert len(hashes) > 40
 
 
 def test_labels_are_written_and_read_back(tmp_path):
@@ -450,69 +302,4 @@ def test_labels_are_written_and_read_back(tmp_path):
     parameters = {"epsilon": labels}
     document = {**BASE_DOCUMENT, "algorithm": {"the first": "cdp"}, "parameters": parameters}
     read = read_study(write_study(document, tmp_path / "s.toml"))
-    assert read == document and build_study(read).hash == build_study(document).hash
-
-
-@pytest.mark.parametrize(
-    ("path", "document", "start"),
-    [
-        ("s.txt", {}, "save_study='s.txt': must be a file name ending in .toml; "),
-        ("s", {}, "save_study='s': must be a file name ending in .toml; "),
-    ],
-)
-def test_what_cannot_be_written_is_refused(path, document, start, tmp_path, monkeypatch):
-    """Would catch a study written under a name that `fmab sweep` does not take, or half a file."""
-    monkeypatch.chdir(tmp_path)
-    assert refused(write_study, document, path).startswith(start)
-    assert list(tmp_path.iterdir()) == []
-
-
-PROGRESS = re.compile(r"[\d,]+ (configurations?\b|of ).*|compiling program .*|expected to take .*")
-
-
-@pytest.mark.parametrize("number_of_studies", [20, pytest.param(300, marks=pytest.mark.slow)])
-def test_generated_studies_end_well(number_of_studies, tmp_path, monkeypatch, capsys):
-    """Would catch a traceback, a bad value that runs, NaN, or a refusal of something else.
-
-    Half of the studies have one bad value; every second one is a file, the others are options.
-    """
-    monkeypatch.chdir(tmp_path)
-    rng = random.Random(2)
-    ran = {"curves": 0, "summary": 0}
-    for number in range(number_of_studies):
-        document, bad = valid(rng), ""
-        if number % 4 >= 2:
-            bad = spoil(document, rng)
-        out = f"runs/{number}"
-        if number % 2:
-            Path("s.toml").write_text(study_file.format_document(document))
-            status = main(["sweep", "s.toml", "--out", out])
-        else:
-            status = main(["sweep", *words(document), "--out", out])
-        said = capsys.readouterr()
-        told = [line for line in said.err.splitlines() if not PROGRESS.fullmatch(line)]
-        what = f"{number}, {bad}: {document}\n{said.err}"
-        assert "Traceback" not in said.err and len(told) <= 3, what
-        if bad:
-            assert status == 2 and len(told) == 1 and told[0].startswith("fmab: "), what
-            field = re.match(r"fmab: (?:--|\[[a-z]+\] )?([a-z-_]+)", told[0])
-            assert field is not None and not Path(out).exists(), what
-            option = field[1].replace("-", "_")
-            spelt = {"relative": "until"}.get(bad, bad)
-            assert option == (bad if number % 2 else spelt), what
-            continue
-        assert status == 0 and not told, what
-        data = open_sweep(out)
-        expected = build_study(document)
-        assert data.seeds.shape == expected.shape, what
-        assert int(data.seeds.min()) >= 2 and "missing_trials" not in data.attrs, what
-        for name in data.variables:
-            values = data[name].values
-            if values.dtype.kind == "f":
-                finite = np.isfinite(values) if "epsilon" not in str(name) else ~np.isnan(values)
-                assert finite.all(), f"{name}: {what}"
-        regret = data["regret"] if document["keep"] == "curves" else data["regret_mean"]
-        assert (regret.values >= 0).all() and (np.diff(regret.values, axis=-1) >= 0).all(), what
-        ran[document["keep"]] += 1
-    assert sum(ran.values()) == number_of_studies // 2
-    assert min(ran.values()) > number_of_studies // 8
+    assert read == document and study_of(read).hash == study_of(document).hash
