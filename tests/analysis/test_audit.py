@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import quick
 from altered import altered
-from refusals import refuses
 from scipy import stats
 
 import fmab_jax as fmab
@@ -223,15 +222,6 @@ def test_a_claim_at_delta_is_that_of_the_ledger():
     assert one.claim == pytest.approx(1.0 + 2.0 * math.log1p(-0.01))
 
 
-def test_what_no_run_can_speak_about_is_out_of_reach():
-    """Would catch a claim of 50 that a thousand runs are said to be within, or contradict."""
-    found = fmab.audit(fmab.cdp_mab(50 / 6), 6, view="messages", runs=1000)
-    for each in found.findings:
-        assert each.lower <= each.most < 6.0 < each.claim
-        assert each.verdict == f"out of reach: so many runs show {found.most:.3g} at most"
-    assert not found.contradicted
-
-
 @pytest.mark.parametrize(
     ("algorithm", "view"),
     [
@@ -294,55 +284,12 @@ def test_a_viewer_that_is_stronger_than_the_ledgers_is_marked():
     assert "under ``unseen``" in str(fmab.audit.__doc__)
 
 
-def test_what_no_run_shows_is_said():
-    """Would catch a row of a ledger that vanishes, and a reason that is another's."""
-    with own_settings():
-        for algorithm, views, hidden in (
-            (fmab.fed_ucb(1.0), ["actions"], ("neighbours", 1.0, "which part of its state")),
-            (
-                fmab.ddp_mab(0.25, "ring", protocol="gossip", private_waiting=True),
-                ["messages", "actions"],
-                ("every agent", 1.0, "no more than these"),
-            ),
-            (fmab.dist_dp_se(4.0), ["sums", "actions"], ("an agent", 4.91, "not by shares")),
-            (fmab.single_mab(1.0), ["messages", "actions"], None),
-            (
-                fmab.cdp_mab(0.5, participation=0.5),
-                ["messages", "sums", "actions"],
-                ("the agents", 1.0, "other agents are drawn in each round"),
-            ),
-            (
-                fmab.ddp_mab(0.25, "ring"),
-                ["messages"],
-                ("anybody who sees actions", math.inf, "act on rewards without noise"),
-            ),
-        ):
-            found, unseen = exposures.exposed(algorithm, algorithm.exchange(4), 0, events.VIEWS)
-            assert [each.view for each in found] == views
-            told = [(row.who, row.epsilon, row.why) for row in unseen]
-            assert len(told) == (hidden is not None)
-            if hidden:
-                assert told[0][:2] == (hidden[0], pytest.approx(hidden[1], abs=0.1))
-                assert hidden[2] in told[0][2]
-
-
 def test_a_claim_for_waits_without_noise_is_contradicted():
     """Would catch a false claim for actions that is only told as not shown."""
     row = Seen("anybody who sees actions", "actions", 1.0, "it is said")
     own = altered(fmab.ddp_mab, ledger=lambda *_: (row,))(0.25, "ring")
     found = fmab.audit(own, 4, view="actions", runs=2000)
     assert found.contradicted and found.findings[0].happened in ((0, 2000), (2000, 0))
-
-
-def test_what_has_a_loop_of_its_own_is_refused():
-    """Would catch an audit of nothing that ends well."""
-    exchange = staticmethod(lambda agents: fmab.ucb1().exchange(agents))
-    own = altered(fmab.Algorithm, exchange=exchange, bind=lambda *given, **named: None)
-    for algorithm, told in (
-        (own(), "its loop is its own"),
-        ("cdp", "algorithm='cdp': must be an algorithm"),
-    ):
-        refuses(told, fmab.audit, algorithm, 2)
 
 
 def test_pulls_of_a_whole_run_are_those_of_the_policy():
@@ -530,51 +477,6 @@ def test_an_event_is_counted_on_other_runs(monkeypatch, runs, pilots, counted):
         for drawn, binned in zip(sides, each.histogram[1:], strict=True):
             due = np.histogram(drawn, each.histogram.edges)[0]
             assert binned.tolist() == due.tolist()
-
-
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        ("audit", "no command: must be one of "),
-        ("audit cdpp", "cdpp: must be one of adap_ucb, cdp, "),
-        ("audit cdp --view all", "--view all: must be one of messages, sums, actions"),
-        ("audit cdp --delta 1", "--delta 1: must be a number in [0, 1)"),
-        ("audit cdp --runs 10", "--runs 10: must be a whole number in [1,000, 1,000,000,000]"),
-        ("audit cdp --level 0", "--level 0: must be a number in (0, 0.5]"),
-        ("audit cdp --epsilon -1", "--epsilon -1: must be a number in (0, 1e+100]"),
-        ("audit cdp --arms 3", "--arms: must be an option of fmab audit cdp"),
-        ("audit cdp --out taken.png", "--out taken.png: must be a new name"),
-    ],
-)
-def test_wrong_words_end_in_one_line(words, line, tmp_path, monkeypatch, capsys):
-    """Would catch a traceback, or minutes of runs before a name is found to be taken."""
-    monkeypatch.chdir(tmp_path)
-    Path("taken.png").touch()
-    assert main(words.split()) == 2
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert err.startswith(f"fmab: {line}")
-
-
-@pytest.mark.slow
-def test_the_command_tells_the_findings(tmp_path, monkeypatch, capsys):
-    """Would catch a table of other numbers than those of the audit, and a missing figure."""
-    monkeypatch.chdir(tmp_path)
-    words = "audit ddp --epsilon 0.5 --graph ring --protocol gossip --agents 6 --delta 0.01"
-    assert main([*words.split(), "--runs", "1e5", "--out", "audit"]) == 0
-    out, _ = capsys.readouterr()
-    algorithm = fmab.ddp_mab(0.5, graph="ring", protocol="gossip")
-    found = fmab.audit(algorithm, 6, delta=0.01, runs=10**5)
-    table = re.sub(r"\s+", " ", out)
-    for each in found.findings[:1] + found.findings[-1:]:
-        lower = f"{each.lower:.4f}"
-        claim = "none" if math.isinf(each.claim) else f"{each.claim:.6g}"
-        # Long words are folded.
-        assert f"{each.who.split()[0]} " in table and f" {claim} {lower} " in table
-    assert f"neighbours one upload {found.findings[0].claim:.6g} " in table
-    assert "not shown: every agent, averages that hold the message: weighted sums" in table
-    assert "up to delta = 0.01: its hockey-stick divergence at epsilon is at most delta" in table
-    assert Path("audit.png").stat().st_size > 10_000
 
 
 def test_a_contradicted_claim_ends_with_status_1(monkeypatch, capsys):

@@ -8,12 +8,10 @@ import json
 import numpy as np
 import pytest
 import xarray as xr
-from refusals import refused, refuses
+from refusals import refuses
 from scipy import stats
 
 import fmab_jax as fmab
-from fmab_jax.analysis import overview as overviews
-from fmab_jax.analysis import tables
 from fmab_jax.analysis.words import short
 
 SEEDS = np.array([[5, 4], [1, 0]])
@@ -210,20 +208,6 @@ def test_each_look_has_its_share_of_the_level():
     assert (found.level, found.description) == (0.9, told)
 
 
-def test_a_look_draws_as_far_out_as_its_level(monkeypatch):
-    """Would catch a quantile beyond all draws, and draws without end."""
-    asked = []
-
-    def keep(seeds, mean, covariance, level, *, resamples):
-        asked.append((level, resamples))
-        return mean, mean
-
-    monkeypatch.setattr(tables, "moments_band", keep)
-    for level in (0.5, 0.95, 0.999, 1 - 1e-9):
-        tables.look_band(5, np.zeros(1), np.zeros((1, 1)), level)
-    assert asked == [(0.5, 2000), (0.95, 4000), (0.999, 200_000), (1 - 1e-9, 1_000_000)]
-
-
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize(
     "sort, name",
@@ -384,22 +368,6 @@ def test_where_agents_differ(rows, settings, differ):
     assert ["where agents differ" in line for line in said] == [True] * differ
 
 
-@pytest.mark.parametrize(
-    "text, written",
-    [
-        ("± ε δ ∞", r"$\pm$ $\varepsilon$ $\delta$ $\infty$"),
-        ("2–3, 4×10⁻⁶", r"2--3, 4$\times$10$^{-6}$"),
-        ("10¹⁰ of 10⁴", "10$^{10}$ of 10$^{4}$"),
-        ("plain_1 & {2} %", r"plain\_1 \& \{2\} \%"),
-        ("\\a^~", r"\textbackslash{}a\textasciicircum{}\textasciitilde{}"),
-        ("a<b>", r"a\textless{}b\textgreater{}"),
-    ],
-)
-def test_letters_in_latex(text, written):
-    """Would catch a letter that becomes another one's command, and powers that are glued."""
-    assert overviews._latex(text) == written
-
-
 def rows_of(**how):
     """Returns the values of epsilon of the rows that are shown, of four made-up ones."""
     data = some_sweep()
@@ -443,22 +411,6 @@ def test_columns_are_those_that_are_wanted():
     assert found.named == whole.named and "{rr}" in found.write("latex")
 
 
-@pytest.mark.parametrize(
-    "how, line",
-    [
-        ({"where": ["links=500"]}, "where='links=500': must be a condition such as links<=500"),
-        ({"where": ["links<=1e400"]}, "where='links<=1e400': must be a condition such as"),
-        ({"where": ["link<=5"]}, "where='link<=5': must be about one of epsilon, regret, rounds"),
-        ({"where": [5]}, "where=5: must be a condition such as links<=500"),
-        ({"sort": "regrets"}, "sort='regrets': must be about one of epsilon, regret, rounds"),
-        ({"columns": ["regrets"]}, "columns='regrets': must be about one of epsilon, leak, regret"),
-    ],
-)
-def test_conditions_and_columns_that_are_none(how, line):
-    """Would catch a condition that no row can fulfil, or a column left out, without a word."""
-    assert refused(fmab.overview, some_sweep(), **how).startswith(line)
-
-
 def test_a_table_counts_the_seeds_that_were_selected():
     """Would catch intervals of all seeds where some were selected, and a table of a single one."""
     data = some_sweep().sel(epsilon=0.2)
@@ -468,10 +420,3 @@ def test_a_table_counts_the_seeds_that_were_selected():
     assert int(table.seeds) == 3 and float(table.regret) == pytest.approx(regret.mean())
     assert float(table.regret_upper - table.regret) == pytest.approx(half, rel=1e-9)
     refuses("must be the Dataset of simulate or of a sweep", fmab.final_table, data.isel(seed=2))
-
-
-def test_a_prompt_shows_the_table():
-    """Would catch an overview that a prompt shows as its fields, a page of them."""
-    data = fmab.simulate(fmab.cdp_mab(1.0), fmab.Problem.uniform(3, 4), 200, 4)
-    found = fmab.overview(data)
-    assert repr(found) == str(found) and "regret" in repr(found)

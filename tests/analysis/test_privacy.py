@@ -15,7 +15,6 @@ from plugs import Geometric, Greedy
 from refusals import refuses
 from scipy.integrate import quad
 from scipy.optimize import brentq
-from scipy.special import gamma, kv
 from scipy.stats import gamma as gamma_law
 from scipy.stats import norm
 
@@ -144,15 +143,6 @@ def test_the_sum_of_few_bits_over_all_their_values(epsilon, delta):
     assert divergence(found) == pytest.approx(delta, rel=1e-6)
 
 
-def test_sums_of_many_bits():
-    """Would catch lost digits, more bits that hide less, and a cap that is told as too little."""
-    found = [bits_sum_epsilon(count, 1.0) for count in (1, 2, 5, 50, 500, 10**7)]
-    assert all(np.diff(found) < 0) and 0 < found[-1] < 0.13
-    for epsilon in (1e-4, 30.0, 650.0, 1e5):
-        assert 0.0 <= bits_sum_epsilon(50, epsilon) <= epsilon
-    assert bits_sum_epsilon(50, 650.0) == pytest.approx(650.0)
-
-
 @pytest.mark.parametrize(
     ("algorithm", "over"),
     [
@@ -207,25 +197,6 @@ def test_bits_leak_more_up_to_delta_than_laplace_noise():
     assert [row["law"] for row in privacy.merged(cells)] == list(ledgers.LAWS)
 
 
-def test_sources_are_credited_with_what_they_state():
-    """Would catch a paper that is cited for a computation of this package: shares that somebody
-    knows, trees with other levels, actions that follow from what it does state."""
-
-    def told(algorithm, colluding=0):
-        papers = {algorithm.source: "paper", "": "", ledgers.OWN: "own"}
-        rows = privacy_ledger(algorithm, 6, colluding=colluding)
-        return [papers.get(row.source, row.source) for row in rows]
-
-    assert told(fmab.dist_dp_se(1.0), 2) == ["paper", "own", "", "own"]
-    assert told(fmab.fed_ucb(1.0, "ring"), 2) == ["own"] * 3
-    assert told(fmab.tree_ucb(1.0)) == ["own"] and told(fmab.tree_ucb(1.0, split=True)) == ["paper"]
-    assert told(fmab.ldp_ucb(1.0)) == ["paper", ""]
-    for paper in (fmab.dp_se(1.0), fmab.adap_ucb(1.0), fmab.lazy_dp_ts(1.0)):
-        assert told(paper) == ["paper"]
-    assert told(fmab.cdp_mab(1.0)) == ["Theorem 1", "", ""]
-    assert fmab.dp_se(0.5).seen("because").source == ""
-
-
 def test_who_states_no_noise_gets_no_discount():
     """Would catch a default that takes the noise of any plug-in for one Laplace variable, and a law
     that nobody knows."""
@@ -234,12 +205,6 @@ def test_who_states_no_noise_gets_no_discount():
     assert (row.over, row.epsilon, row.epsilon_at_delta) == (0, 1.0, 1.0)
     odd = stating(fmab.uniform_play, seen._replace(over=1, law="Cauchy"))
     refuses("ledger.0..law='Cauchy': must be 'Laplace' or 'bits'", privacy_ledger, odd(), 3)
-
-
-def test_bad_values_are_refused():
-    """Would catch a delta that double precision cannot resolve."""
-    for delta in (0.0, 1e-13, 1.0, math.nan):
-        refuses("delta", laplace_sum_epsilon, 5, 1.0, delta)
 
 
 def test_who_sees_what_of_the_paper():
@@ -315,19 +280,6 @@ def test_agents_that_are_drawn_anew_hide_each_other_once():
     assert server.epsilon == rounds.epsilon == actions.epsilon == 15
     assert (one.over, rounds.over, actions.over) == (14, 1, 1)
     assert one.epsilon_at_delta < 0.7 * rounds.epsilon_at_delta
-
-
-def test_what_is_about_one_round_says_so():
-    """Would catch a smaller epsilon of one round that stands, without a word, in a ledger that is
-    headed "over the whole run"."""
-    algorithm = fmab.cdp_mab(1.0, participation=0.3)
-    rows = privacy_ledger(algorithm, 50)
-    found = [row.what.endswith("that round alone and not the run") for row in rows]
-    assert found == [False, True, False, False]
-    assert [row.over for row in rows][1] > 1  # the one with the smaller epsilon
-    text = lines_of(algorithm)
-    assert text.startswith("Privacy of one reward, over the whole run where nothing else is said:")
-    assert "one round's sum over 2 agents, that round alone and not the run: ε" in text
 
 
 def test_waits_bare_actions_unless_they_are_private():
@@ -436,33 +388,6 @@ def test_every_shipped_ledger_is_stated_for_what_it_is_about():
     assert inheriting(type("New", (fmab.cdp_mab,), own)) == {"New", "PaperElimination"}
 
 
-UNSTATED = "privacy not stated; "
-
-
-def whys(algorithm):
-    """Returns why nothing bounds what is seen, which is the same for all rows."""
-    (why,) = {row.why for row in privacy_ledger(algorithm, 5)}
-    return why
-
-
-def test_a_class_that_states_no_ledger_says_so_and_how_to_state_one():
-    """Would catch "no noise is stated" of a class that inherits noise, or draws its own."""
-    quiet, choose = CHANGES[0][1], {"choose": staticmethod(lambda state, slot, params: 0)}
-    theirs = stating(fmab.cdp_mab, base.Seen("anybody", "all", 7.0, "because"))
-    changed = altered(fmab.cdp_mab, **quiet)(1.0), altered(fmab.ucb1, **choose)()
-    for algorithm in (*changed, altered(theirs, **quiet)(1.0), Greedy()):
-        assert whys(algorithm) == UNSTATED + "state a ledger"
-    # What the remedy says is enough.
-    stated = altered(fmab.cdp_mab, **quiet, ledger=fmab.cdp_mab.ledger)
-    assert privacy_ledger(stated(1.0), 5) == privacy_ledger(fmab.cdp_mab(1.0), 5)
-    # An elimination says itself whether it draws noise, and the package's policies do.
-    without = "a function of the rewards; no noise is stated"
-    assert whys(Geometric()) == whys(fmab.ucb1()) == whys(fmab.fed1_ucb()) == without
-    for name, owner in known().items():
-        made = owner(0.5) if "epsilon" in owner.__dataclass_fields__ else owner()
-        assert UNSTATED not in str(privacy_ledger(made, 5)), name
-
-
 SMALL_RUN = {"horizon": 60, "seeds": 2, "progress": False}
 
 
@@ -504,14 +429,6 @@ def norm_of(uniforms):
     return ndtri(uniforms)
 
 
-def test_a_report_says_that_privacy_is_not_stated(tmp_path):
-    """Would catch a page that says "no noise" of a policy that states nothing."""
-    data = fmab.simulate(Greedy(), fmab.Problem([0.9, 0.1], agents=3), 60, 2)
-    page = fmab.write_report(data, tmp_path / "r.html").read_text("utf-8")
-    body = page.partition("<body")[2].partition("<script")[0]
-    assert "greedy, privacy not stated" in body and "no noise" not in body
-
-
 def test_who_sees_messages_and_has_no_row_is_added():
     """Would catch messages that vanish from a ledger that was stated for another exchange."""
     server = exchanges.server
@@ -527,19 +444,6 @@ def test_who_sees_messages_and_has_no_row_is_added():
     assert (anybody.who, anybody.epsilon) == ("anybody who gets messages", math.inf)
     # Every released reward holds whatever the server sees.
     assert len(privacy_ledger(fmab.ldp_ucb(0.5, pooled=True), 5)) == 2
-
-
-def test_a_ledger_that_is_none_is_refused():
-    """Would catch a plug-in whose ledger ends in a traceback, or in a negative epsilon."""
-    wrong = altered(fmab.cdp_mab, ledger=lambda self, exchange: [("the server", -1.0)])
-    refuses(
-        "Altered.ledger=..'the",
-        fmab.simulate,
-        wrong(1.0),
-        fmab.Problem([0.2, 0.8], agents=3),
-        100,
-        2,
-    )
 
 
 def told_of(algorithm):
@@ -721,48 +625,6 @@ def test_half_of_the_shares_bound_something_up_to_delta(secure):
     assert large.epsilon_at_delta == math.inf
 
 
-def test_results_say_what_holds_up_to_delta_alone():
-    """Would catch a table that says "no bound" for one of two agents who share a noise."""
-    problem, how = fmab.Problem.uniform(2, 4), {"horizon": 500, "seeds": 2, "times": 1}
-    one = fmab.simulate(fmab.dist_dp_se(1.0), problem, **how)
-    text = "\n".join(privacy.lines(one.attrs["ledger"]))
-    assert "  an agent: no bound without δ, and 3.47 up to δ = 10⁻⁶\n" in text
-    assert "hockey-stick" in text
-    several = fmab.sweep("dist_dp_se", problem, epsilon=[0.5, 2, 1], **how).attrs["ledger"]
-    assert "no bound without δ, and 2.68 to 4.77 up to δ" in "\n".join(privacy.lines(several))
-    none = fmab.simulate(fmab.dist_dp_se(None), problem, **how)
-    assert "  an agent: no bound\n" in "\n".join(privacy.lines(none.attrs["ledger"]))
-
-
-@pytest.mark.parametrize("shares", [(1.0, 0, 5), (1.0, 6, 5), (1.0, 5)])
-def test_shares_are_a_part_of_all(shares):
-    """Would catch a ledger whose shares are more than there are."""
-    row = base.Seen("an agent", "actions", math.inf, "", shares=shares)
-    line = f"Altered.ledger[0].shares={shares}: must be (epsilon of one noise, how many "
-    refuses(re.escape(line), privacy_ledger, stating(fmab.dist_dp_se, row)(1.0), 5)
-
-
-@pytest.mark.parametrize("name", ["dist_dp_se", "dp_imed", "kl_se", "kl_se split"])
-def test_two_agents_of_a_secure_sum_are_shown_everywhere(name, tmp_path):
-    """Would catch a ledger that speaks of shares of a noise in a form that tables, files or
-    comparisons do not read."""
-    name, *split = name.split()
-    given = {"secure": True} if name != "dist_dp_se" else {}
-    algorithm = getattr(fmab, name)(1.0, **given | dict.fromkeys(split, True))
-    runs = []
-    for root_seed in (0, 1):
-        problem = fmab.Problem([0.3, 0.5, 0.7], agents=2)
-        data = fmab.simulate(algorithm, problem, 500, seeds=3, root_seed=root_seed)
-        runs.append(fmab.load(fmab.save(data, tmp_path / f"{root_seed}.nc")))
-        assert runs[-1].attrs["ledger"] == data.attrs["ledger"]
-    assert float(fmab.final_table(runs[0]).leak_epsilon) == 1.0
-    assert "leak ε of sums" in " ".join(str(fmab.overview(runs[0])).split())
-    assert "leak ε = 1 each" in fmab.compare(*runs, labels=("a", "b")).sentence
-    assert fmab.plot_runs({"a": runs[0], "b": runs[1]}).axes
-    report = fmab.write_report(runs[0], tmp_path / "report.html")
-    assert "1 of 2 shares of the noise" in report.read_text("utf-8")
-
-
 def test_a_coalition_is_never_guessed():
     """Would catch the ledger of one observer taken for that of several, or of outsiders."""
 
@@ -817,153 +679,3 @@ def test_shares_end_at_the_whole_variable_and_at_the_pure_epsilon():
     assert 0.0 < laplace_share_epsilon(4, 5, 1.0, 1.0 - 2.0 * far - 1e-6) < 1e-4
     # Of one share of a thousand nearly all lies closer to 0 than numbers reach.
     assert laplace_share_epsilon(1, 1000, 1.0, 1e-3) == math.inf
-
-
-def test_units_of_a_claim_cover_what_another_accountant_has():
-    """Would catch n rewards of an agent that count less than they leak: in one sum, or in n.
-
-    The ledger says n epsilon; up to delta also n e^((n - 1) epsilon) delta.
-    """
-    compositions = [row for row in ACCOUNTANT if row["kind"] == "composition"]
-    for row in compositions:
-        one = rows_of(fmab.single_mab(row["reach"]))[ACTIONS].epsilon
-        # Each in a message of its own: less than n epsilon, and as much in the end.
-        assert row["epsilon"] <= row["times"] * one
-        if row["delta"] == 1e-6 and row["times"] * one >= 2:
-            assert row["epsilon"] > (0.99 if one == 1.0 else 0.4) * row["times"] * one
-    five = {
-        row["delta"]: row for row in ACCOUNTANT if (row.get("terms"), row.get("reach")) == (5, 5)
-    }
-    for delta in (1e-6, 1e-4, 1e-2):
-        # All in one sum of five agents' noise, five rewards of one agent.
-        one = privacy_ledger(fmab.cdp_mab(0.2), 5, delta)[2]
-        assert (one.who, one.over, one.epsilon) == (OUTSIDE, 5, pytest.approx(1.0))
-        widened = 5 * math.exp(4 * one.epsilon_at_delta) * delta
-        true = [row["epsilon"] for at, row in five.items() if at >= widened]
-        assert all(epsilon <= 5 * one.epsilon_at_delta for epsilon in true)
-    assert five and any(5 * math.exp(4 * 0.775) * 1e-6 <= at for at in five)
-
-
-def page_of(name):
-    """Returns a page of the documentation on one line."""
-    docs = Path(__file__).parents[2] / "docs"
-    return " ".join((docs / f"{name}.md").read_text(encoding="utf-8").split())
-
-
-def test_two_rewards_leak_more_than_twice_at_the_same_delta():
-    """Would catch "n rewards, n times" beside an epsilon that holds up to delta: 2 x 1.981 is
-    3.962, and two rewards in a sum of 50 noises leak 4.197; in print and on the pages."""
-    sums = privacy_ledger(fmab.cdp_mab(epsilon_message=5.0), 50)[2]
-    one = sums.epsilon_at_delta
-    two = laplace_sum_epsilon(50, 0.2 / 2, sums.delta)
-    assert (round(one, 3), round(two, 3), round(2 * one, 3)) == (1.981, 4.197, 3.962)
-    # What is said of any mechanism covers it.
-    assert laplace_sum_epsilon(50, 0.2 / 2, 2 * math.exp(one) * sums.delta) <= 2 * one
-    page, printed = page_of("privacy"), lines_of(fmab.cdp_mab(0.5))
-    for number in ("leaks 1.981", "leak 4.197", "is 3.962", "its epsilon, without $\\delta$"):
-        assert number in page
-    assert "n rewards leak more than n times ε: n ε holds up to n e^((n - 1) ε) δ." in printed
-    assert "leak more" not in lines_of(fmab.dp_se(0.5))
-    texts = [printed, lines_of(fmab.tree_ucb(0.5)), page]
-    texts += map(page_of, ("privacy_audit", "semantics"))
-    for text in texts:
-        for found in re.finditer(r"[^.]*(counts? \$?n\$? times|agent, n times)", text):
-            assert "ithout" in found[0] and "δ" in found[0] or "\\delta" in found[0], found[0]
-    assert "counts twice, δ too" in printed
-
-
-def test_pages_and_ledgers_say_what_an_epsilon_is_about():
-    """Would catch a claim about the program, whose noise is floating point; a changed reward of
-    which nobody knows what else is fixed; and an epsilon up to delta that is written about as one
-    that fails with a small probability, or a note where no row has one."""
-    printed, tree = lines_of(fmab.cdp_mab(0.5)), lines_of(fmab.tree_ucb(0.5))
-    pages = {name: page_of(name) for name in ("semantics", "privacy", "privacy_audit")}
-    module, ledger = (" ".join(str(each.__doc__).split()) for each in (privacy, privacy_ledger))
-    every = [printed, tree, *pages.values(), module, ledger]
-    for pattern, texts in (
-        ("about the ideal mechanism, with real numbers and exact", [module, pages["semantics"]]),
-        ("approximates", [module, pages["semantics"]]),
-        (r"other slots and( of other)? agents are (fixed|the same)", every),
-        (r"later (slots |arms )adapt", every),
-        (r"hockey-stick divergence at \$\\varepsilon\$ is at most \$\\delta\$", pages.values()),
-    ):
-        for text in texts:
-            assert re.search(pattern, text, re.IGNORECASE), (pattern, text[:80])
-    fails = r"(fail|hold)s? (but for|except) .{0,30}(probability|chance)|may fail with"
-    for text in (*pages.values(), module):
-        assert not re.search(rf"{fails}|in exact arithmetic", text, re.IGNORECASE)
-    assert "All rewards that one agent could get in one slot may differ" in printed
-    # A changed arm is another thing, and is said to be; where nothing is covered nothing is said.
-    assert TWICE in printed and ONCE in tree and "in one slot" not in lines_of(fmab.ucb1())
-    note = "Up to δ: the hockey-stick divergence at ε is at most δ."
-    assert note in printed
-    for none in (fmab.dp_se(0.5), fmab.cdp_mab(0.5, participation=0.5)):
-        assert ("up to δ" in lines_of(none)) == (note in lines_of(none))
-    assert note not in lines_of(fmab.dp_se(0.5))
-
-
-@pytest.mark.parametrize("agents", [2, 3])
-@pytest.mark.parametrize(("pure", "delta"), [(0.2, 1e-4), (2.0, 1e-6), (12.0, 1e-3)])
-def test_few_variables_by_quadrature(agents, pure, delta):
-    """Would catch a wrong mixture weight or tail: quadrature of max(f - e^epsilon f(. + 1), 0).
-
-    The density is the one with a Bessel function, which for 2 and 3 variables is a polynomial.
-    """
-
-    def density(x):
-        u = abs(x) * pure
-        if agents == 2:
-            return pure * (1 + u) * math.exp(-u) / 4
-        return pure * (3 + 3 * u + u * u) * math.exp(-u) / 16
-
-    u = 1.7 * pure
-    bessel = u ** (agents - 0.5) * kv(agents - 0.5, u) / 2 ** (agents - 0.5)
-    assert density(1.7) == pytest.approx(pure * bessel / (math.sqrt(math.pi) * gamma(agents)))
-
-    def divergence(epsilon):
-        def excess(x):
-            return max(density(x) - math.exp(epsilon) * density(x + 1), 0.0)
-
-        kinks = [-1.0, -0.5, 0.0]
-        # Where the excess begins is a kink as well.
-        rising = [x for x in np.linspace(-1, 60 / pure, 2000) if excess(x) > 0]
-        start = brentq(
-            lambda x: math.log(density(x) / density(x + 1)) - epsilon, -0.5, rising[0] + 1e-9
-        )
-        kinks = [start, *[x for x in kinks if x > start]]
-        ends = [*kinks, kinks[-1] + 5 / pure, kinks[-1] + 60 / pure]
-        parts = [quad(excess, a, b, epsabs=1e-15)[0] for a, b in zip(ends, ends[1:], strict=False)]
-        return sum(parts)
-
-    found = laplace_sum_epsilon(agents, 1 / pure, delta)
-    assert 0 < found < pure
-    assert divergence(found) == pytest.approx(delta, rel=1e-6)
-
-
-@pytest.mark.parametrize(("left", "shares"), [(49, 50), (4, 5), (2, 3)])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
-def test_shares_by_quadrature(left, shares, epsilon):
-    """Would catch another shape, scale or shift: the density is integrated from Gamma laws."""
-    shape = left / shares
-
-    def density(x):
-        # Of a difference of two Gamma(shape) variables; y = u^(1 / shape) takes the pole away.
-        def inside(u):
-            y = u ** (1 / shape)
-            return math.exp(-2 * y - x) * (x + y) ** (shape - 1)
-
-        whole = quad(inside, 0.0, 60.0**shape, limit=400, epsabs=0, epsrel=1e-10)[0]
-        return whole / (shape * math.gamma(shape) ** 2)
-
-    def ratio(x):
-        return math.log(density(x) / density(x + epsilon))
-
-    # At 0 in closed form: the integral of y^(2 a - 2) e^(-2 y).
-    order = 2 * shape - 1
-    at_zero = math.gamma(order) * 2.0**-order / math.gamma(shape) ** 2
-    expected = math.log(at_zero / density(epsilon))
-    assert laplace.share_epsilon(epsilon, left, shares) == pytest.approx(expected, rel=1e-6)
-    # Elsewhere it is smaller, and reaches epsilon far out.
-    further = [ratio(x) for x in (0.01, 0.3, 2.0, 9.0)]
-    assert max(further) < expected and further == sorted(further, reverse=True)
-    assert min(further) > epsilon

@@ -266,19 +266,6 @@ def test_trust_is_that_of_the_configuration_that_ran(algorithm, trust):
     assert exposure_of(xr.Dataset(attrs=attrs)).trust == trust
 
 
-def test_trust_is_known_of_whoever_has_a_ledger():
-    """Would catch "not known" of a plug-in whose results say who sees what, and a name for nobody
-    where a ledger tells no names."""
-    rows = [("CDP-MAB", "single messages", "")]
-    assert cost_of(merged(rows, algorithm="somebody's")).trust == TRUSTS[0]
-    open_ = merged(rows, algorithm="cdp")
-    ledger = json.loads(open_.attrs["ledger"])
-    ledger[0]["leaks"] = [[None, 1]]
-    found = cost_of(open_.assign_attrs(ledger=json.dumps(ledger))).trust
-    assert found == "whoever sees single messages"
-    assert cost_of(stated([], 1.0)).trust == ""
-
-
 def test_a_record_is_written_as_cells():
     """Would catch swapped columns, a leak of the other run, an interval of another number, and a
     verdict that is not that of the numbers."""

@@ -296,15 +296,6 @@ def test_rounds_against_the_exact_law(means, agents, epsilon, rounds):
     assert sum(each for each, _ in ends) >= 1 - found.bad_event - 1e-8
 
 
-@pytest.mark.parametrize("agents", [1, 50, 10**5])
-def test_rounds_of_any_instance(agents):
-    """Catches rounds that the horizon has no room for: log2(N T / (16 log(16 T))) / 2 at most."""
-    for horizon in (10**3, 10**6, 10**12):
-        found = theory.bounds([0, 1e-9], exchange.server(agents), horizon, None)
-        limit = math.log2(agents * horizon / (16 * math.log(16 * horizon))) / 2
-        assert found.rounds == found.rounds_surely and limit - 2 <= found.rounds <= limit
-
-
 @pytest.mark.parametrize(
     ("participation", "epsilon", "rounds", "gap"),
     [(1.0, None, None, None), (0.5, 0.3, None, None), (0.5, 0.02, 5, None), (1.0, 0.5, 6, 0.3)],
@@ -517,20 +508,6 @@ def test_refusals(field, changed):
     refuses(f"^{field}=", theory.regret_curve, [1], **base | changed)
 
 
-def test_refusals_of_the_rest():
-    """Catches slots past the horizon, epoch 0, more active arms than arms, and N = 0."""
-    for times in ([101], [-1], [math.nan], 5):
-        refuses("^times=", theory.regret_curve, times, [0, 0.1], exchange.server(2), 100, 0.5)
-    numbers = dict(arms=10, reporting=4, horizon=1000)
-    for field, arguments in (
-        ("epoch", (0, 2)), ("active", (1, 11)), ("active", (1, 0)),
-    ):  # fmt: skip
-        refuses(f"^{field}=", theory.crossover_epsilon, *arguments, **numbers)
-    refuses("^ratio=", theory.crossover_epsilon, 1, 2, ratio=0.0, **numbers)
-    refuses("^reporting=", theory.epochs, [0, 0.1], 0, 100, 0.5)
-    refuses("^epochs=", theory.pair_failure, 2, 1, 0.5, 100, -1)
-
-
 def test_a_wait_costs_slot_by_slot():
     """Would catch a wait that the curve charges at once, when it begins or when it is over."""
     table = exchange.flooding(RING)
@@ -562,26 +539,3 @@ def test_scaling_with_epsilon_and_agents():
     # Where the rewards decide, neither epsilon nor the number of agents matters, only 1 / p.
     assert cost(1e4) == cost(None) == pytest.approx(cost(None, 64), rel=1e-9, abs=0)
     assert cost(None, 16, 0.25) == pytest.approx(4 * cost(None), rel=1e-9, abs=0)
-
-
-def test_monotone():
-    """Catches a swapped quotient: each bound against each argument, one at a time."""
-    base = dict(gaps=GAPS, horizon=10**7, epsilon=0.01, agents=8, participation=1.0)
-
-    def regret(**changed):
-        case = base | changed
-        server = exchange.server(case["agents"], case["participation"])
-        return theory.bounds(case["gaps"], server, case["horizon"], case["epsilon"]).regret
-
-    for name, values in (
-        ("epsilon", [None, 1.0, 0.01, 0.001]),
-        ("horizon", [10**4, 10**5, 10**6, 10**9]),
-        ("participation", [1.0, 0.5, 0.25, 0.1]),
-        ("gaps", [GAPS[:2], GAPS[:5], GAPS]),
-    ):
-        found = [regret(**{name: value}) for value in values]
-        assert (np.diff(found) > 0).all(), name
-    few, many = (theory.bounds([0, gap], exchange.server(8), 10**9, 1.0) for gap in (0.4, 0.01))
-    assert few.rounds < many.rounds and few.regret < many.regret
-    curve = theory.regret_curve(np.arange(0, 10**5, 97), GAPS, exchange.flooding(RING), 10**5, 0.5)
-    assert (np.diff(curve) >= 0).all() and curve[0] == 0

@@ -63,16 +63,6 @@ def test_everything_fits_a_column_and_nothing_overlaps(case):
 
 
 @pytest.mark.as_users_see_it
-def test_a_caption_is_cut_to_a_fifth_by_its_last_sentences():
-    """Would catch a caption that takes what its picture needs, or loses what comes first."""
-    figure, (axes,) = style.panels([1.0])
-    axes.plot([0, 1])
-    made = style.finish(figure, [], ["first", 99 * "word ", "", "last"], height=1.0)
-    whole = f"first. {99 * 'word '}. last."
-    assert style.caption_of(made) == (["first. last."], whole)
-
-
-@pytest.mark.as_users_see_it
 def test_what_must_be_drawn_has_room_in_short_before_the_rest_is_told_in_full():
     """Would catch a leak that a long fact, or a remark before it, takes the room of."""
     figure, (axes,) = style.panels([1.0])
@@ -128,13 +118,6 @@ def test_a_figure_is_saved_with_its_words_and_with_the_same_bytes(tmp_path, monk
         assert int.from_bytes(content[16:20], "big") == 1020  # 3.4 inches at 300 dpi
     else:
         assert content[:5] == b"%PDF-" and b"/Type3" not in content and b"/FontFile2" in content
-
-
-def test_a_figure_without_a_caption_has_no_words_beside_it(tmp_path):
-    """Would catch an empty file beside a picture whose words are written elsewhere."""
-    figure, _ = style.panels([1.0])
-    save_figure(style.finish(figure, []), tmp_path / "a.png")
-    assert os.listdir(tmp_path) == ["a.png"]
 
 
 def test_a_new_kind_of_figure_is_a_file_and_a_line(tmp_path, monkeypatch, capsys):

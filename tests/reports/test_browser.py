@@ -1,6 +1,5 @@
 """The report in a real browser: it asks for nothing, its tables sort, and it can be read."""
 
-import base64
 import json
 import shutil
 
@@ -134,20 +133,3 @@ def contrast(one, other):
         for colour in (one, other)
     )
     return (bright[1] + 0.05) / (bright[0] + 0.05)
-
-
-def test_on_paper_it_is_light_and_whole(browser, address):
-    """Would catch dark paper, pictures that are lost there, and captions that stay folded."""
-    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": dark})
-    try:
-        opened(browser, address)
-        assert all(e.is_displayed() for e in browser.find_elements(By.CSS_SELECTOR, "figure img"))
-        captions = browser.find_elements(By.CSS_SELECTOR, "details p")
-        assert len(captions) == 2 and all(each.size["height"] > 20 for each in captions)
-        paper = "return getComputedStyle(document.documentElement).backgroundColor"
-        assert browser.execute_script(paper) == "rgb(255, 255, 255)"
-        printed = browser.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})
-        assert base64.b64decode(printed["data"]).startswith(b"%PDF-")
-    finally:
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
