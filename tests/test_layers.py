@@ -126,22 +126,6 @@ def test_no_two_modules_need_each_other():
     assert cycles({"a": {"b"}, "b": {"c"}, "c": {"a"}}) == ["a -> b -> c"]
 
 
-def test_no_command_imports_a_piece_of_another():
-    """Would catch a table or an option that one command has and another borrows."""
-    found = sources()
-    commands = {
-        name for name, text in found.items() if name[:4] == "cli." and "\ndef execute(" in text
-    }
-    assert len(commands) >= 12
-    borrowed = {
-        (name, other)
-        for name in commands
-        for other in commands
-        if any(each.startswith(f"fmab_jax.{other}.") for each in imported_names(found[name]))
-    }
-    assert borrowed == set()
-
-
 def test_the_layer_check_sees_every_form_of_import():
     """Would catch a layer check that overlooks relative, nested, type-only or aliased imports."""
     bad = {
