@@ -4,7 +4,6 @@ import hashlib
 import re
 import shlex
 import sys
-import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -165,25 +164,6 @@ def test_links_lead_to_files(page):
             assert heading in slugs, (page.name, target)
 
 
-def test_the_page_of_the_structure_is_whole():
-    """Would catch a room or a package that docs/structure.md leaves out, or one that is gone."""
-    page = (ROOT / "docs/structure.md").read_text("utf-8")
-    rooms, packages = re.findall(r"^\|---\|---\|\n((?:\|.*\n)+)", page, re.M)
-    listed = re.findall(r"`(\w+)`", "".join(row.split("|")[1] for row in rooms.splitlines()))
-    inside = (ROOT / "fmab_jax").iterdir()
-    there = {path.stem for path in inside if path.is_dir() or path.suffix == ".py"}
-    assert set(listed) == {name for name in there if not name.startswith("__")}
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    asked = [*project["dependencies"]]
-    for extra in ("export", "report", "dask"):
-        asked += project["optional-dependencies"][extra]
-    wanted = {re.match(r"[\w-]+", line)[0] for line in asked}
-    named = {
-        name for row in packages.splitlines() for name in row.split("|")[1].strip().split(", ")
-    }
-    assert named == wanted
-
-
 # What stands behind a promise: `path::function`, as pytest calls them.
 HELD = re.compile(r"<!-- test: (.*?) -->", re.S)
 
@@ -246,30 +226,6 @@ def test_the_page_of_meanings_has_every_algorithm():
     page = (ROOT / "docs/semantics.md").read_text("utf-8")
     for name, owner in base.installed().items():
         assert owner.title in page or f"`{name}_mab`" in page, name
-
-
-@pytest.mark.slow
-def test_the_first_command_decides(tmp_path, monkeypatch):
-    """Would catch a first run that does not decide, or that does not say what it leaks."""
-    readme = (ROOT / "README.md").read_text("utf-8")
-    (line,) = re.findall(r"^<!-- main-command -->\n```bash\n(.+)\n```", readme, re.M)
-    monkeypatch.chdir(tmp_path)
-    assert main.main(line.partition(".venv/bin/fmab ")[2].split()) == 0
-    assert float((fmab.load("first.nc").chosen_arm < 0).mean()) < 0.01
-    assert "Nε: what a message leaks of one reward" in Path("first.txt").read_text("utf-8")
-
-
-@pytest.mark.slow
-@pytest.mark.as_users_see_it
-def test_the_picture_is_what_its_lines_make(tmp_path, monkeypatch):
-    """Would catch a picture that an older program, or other lines, have made."""
-    monkeypatch.chdir(tmp_path)
-    matplotlib.use("Agg")
-    exec(blocks(ROOT / "README.md", "python")[0], {})
-    made, kept = map(matplotlib.image.imread, ("compare.png", ROOT / "figures/compare.png"))
-    assert made.shape == kept.shape
-    # Where processors round otherwise, a line may be a pixel's shade off.
-    assert np.abs(made - kept).mean() < 1e-3
 
 
 def test_the_note_for_print_is_that_of_the_page():

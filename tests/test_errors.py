@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-import os
 import pickle
-import time
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -83,16 +80,6 @@ def test_ends_of_a_real_range(ends, inside, outside, shown):
         assert f"{value!r}" in text and f" in {shown}" in text
 
 
-def test_the_parts_of_a_refusal_are_fields():
-    """Catches a part that can only be had back by reading the line."""
-    with pytest.raises(Refusal) as caught:
-        refuse("horizon", "0\n", "a number", "None is none")
-    error = caught.value
-    assert (error.field, error.value) == ("horizon", r"'0\n'")
-    assert (error.allowed, error.remedy) == ("a number", "None is none")
-    assert str(error.renamed("T")) == r"T='0\n': must be a number; None is none"
-
-
 @pytest.mark.parametrize(
     "error",
     [
@@ -106,21 +93,6 @@ def test_a_refusal_survives_a_process(error):
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error) and str(again) == str(error)
     assert again.__dict__ == error.__dict__
-
-
-def test_values_that_cannot_be_printed_are_named_and_large_ones_cost_nothing():
-    """Catches a repr that raises, and one of 100^12 entries that fills the memory."""
-
-    class Mute:
-        def __repr__(self) -> str:
-            raise RuntimeError("no")
-
-    wide: Any = 1
-    for _ in range(12):
-        wide = [wide] * 100
-    assert message(refuse, "f", Mute(), "z", "w").startswith("f=<Mute instance at 0x")
-    assert message(refuse, "f", wide, "z", "w").startswith("f=[[[...], [...], ")
-    assert message(refuse, "f", 10**5000, "z", "w") == "f=<int too long to print>: must be z; w"
 
 
 TEXTS = [
@@ -162,18 +134,6 @@ def test_privacy_is_bounded_so_that_what_a_message_leaks_is_a_number():
 # --- files and memory, whose refusals these are ---
 
 
-@pytest.mark.parametrize("name", ["x", "a" * 255, "é" * 127, "x.tar.gz"])
-def test_a_temporary_name_is_no_longer_than_names_can_be(tmp_path, name):
-    """Would catch a result that cannot be written because its name is long."""
-    made = files.temporary_beside(tmp_path / name, "main.")
-    long = len(name.encode()) > 200
-    assert len(made.name.encode()) <= 255 and (len(made.name.encode()) >= 254) == long
-    assert made.name.startswith("." + name[:50]) and made.name.endswith(".tmp")
-    assert ".main." in made.name and made.parent == tmp_path
-    made.write_bytes(b"1")
-    assert files.temporary_beside(tmp_path / name).name != made.name
-
-
 TAKEN = "must be a new name; "
 FOLDER = "must be the name of a file; "
 
@@ -204,19 +164,6 @@ def test_a_name_that_is_taken_is_replaced_only_if_that_is_said(tmp_path, name, p
             assert f": {line}" in said
 
 
-def test_what_a_killed_writer_left_is_removed(tmp_path):
-    """Would catch another writer's file removed while it is written, or files kept for ever."""
-    day = 86_400
-    left = {".a.main.1234.tmp": 0, ".a.other.1234.tmp": 0, ".b.other.1234.tmp": day + 60}
-    left |= {".c.other.1234.tmp": day - 60, "a.main.1234.tmp": 2 * day, ".a.main.1234": 2 * day}
-    for name, age in left.items():
-        (tmp_path / name).touch()
-        os.utime(tmp_path / name, times=(time.time() - age,) * 2)
-    files.remove_temporaries(tmp_path, writer="main")
-    gone = {".a.main.1234.tmp", ".b.other.1234.tmp"}
-    assert {path.name for path in tmp_path.iterdir()} == set(left) - gone
-
-
 @pytest.mark.parametrize(
     ("free", "needed", "passes"), [(10**9, 0.9e9, True), (10**9, 0.91e9, False), (0, 1e30, True)]
 )
@@ -227,25 +174,6 @@ def test_nine_tenths_of_the_memory_may_be_taken(monkeypatch, free, needed, passe
         return resources.affordable("arms", needed, "use fewer")
     line = "arms='0.9 GB': must be at most 90% of the 1.0 GB available; "
     assert message(resources.affordable, "arms", needed, "use fewer").startswith(line)
-
-
-@pytest.mark.parametrize(
-    ("limit", "used", "stat", "left"),
-    [
-        ("1000", "400", "anon 1\nfile 300\nx 2", 900),
-        ("1000", "400", "anon 1", 600),
-        ("1000", "2000", "file 0", 0),
-        ("1000", "200", "file 300", 1000),
-        ("max", "400", "file 300", None),
-        ("1000", "400", None, None),
-    ],
-)
-def test_what_a_container_leaves_free(tmp_path, limit, used, stat, left):
-    """Would catch cached files that count as taken, or free memory below 0."""
-    for name, text in (("memory.max", limit), ("memory.current", used), ("memory.stat", stat)):
-        if text is not None:
-            (tmp_path / name).write_text(text)
-    assert resources._container_bytes(tmp_path) == left
 
 
 @pytest.mark.parametrize("name", ["a" * 256, "é" * 128, "x/" * 2001, f"{'b' * 300}/x"])

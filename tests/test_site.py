@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -43,36 +42,3 @@ def test_pages_ask_the_network_for_nothing(site):
     style = (site / "site/katex/katex.min.css").read_text("utf-8")
     fonts = set(re.findall(r"url\(([^)]*)\)", style))
     assert fonts and all((site / "site/katex" / font).is_file() for font in fonts)
-
-
-@pytest.mark.skipif(
-    not (shutil.which("chromium") and shutil.which("chromedriver")), reason="there is no Chromium"
-)
-def test_the_search_finds_pages_from_a_folder(site, tmp_path):
-    """Would catch an index that only a server hands out, and a worker that no folder may start."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    from selenium.webdriver.chrome.service import Service
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
-    for each in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1400,900"):
-        options.add_argument(each)
-    options.add_argument(f"--user-data-dir={tmp_path}")
-    options.add_argument("--host-resolver-rules=MAP * ~NOTFOUND")
-    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
-    try:
-        driver.get((site / "reference" / "running.html").as_uri())
-        driver.execute_script("document.querySelector('#__search').click()")
-        driver.find_element(By.CSS_SELECTOR, "input.md-search__input").send_keys("hockey-stick")
-        found = (By.CSS_SELECTOR, ".md-search-result__item a")
-        WebDriverWait(driver, 60).until(lambda each: each.find_elements(*found))
-        links = [each.get_attribute("href") for each in driver.find_elements(*found)]
-    finally:
-        driver.quit()
-    pages = {link.partition("?")[0].partition("#")[0] for link in links}
-    assert (site / "privacy.html").as_uri() in pages or (
-        site / "privacy_audit.html"
-    ).as_uri() in pages
-    assert all(page.startswith(site.as_uri()) for page in pages)

@@ -1,7 +1,6 @@
 """The tutorials run as a reader runs them, say what is so, and show what they compute."""
 
 import json
-import re
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -22,15 +21,6 @@ print(json.dumps({
     "saved": saved.tolist(), "price": found.difference / saved.mean(),
     "found": [found.difference, found.lower, found.upper, found.p_value, found.percent],
     "leaks": [float(run.attrs["epsilon_message"]) for run in equal_leak],
-}))""",
-    "own_algorithm": """
-import json
-print(json.dumps({
-    "promises": promises,
-    "leaks": [equal.attrs["epsilon_message"], batched.attrs["epsilon_message"]],
-    "mean": dict(zip(finals.first.values.tolist(), finals.regret.sel(epsilon=0.5).values.tolist())),
-    "best": best, "fresh": [fresh.start, fresh.stop],
-    "doubling": float(data.regret[:, -1].mean()),
 }))""",
     "from_ratings_to_epsilon": """
 import json
@@ -55,7 +45,7 @@ def runs(tmp_path_factory):
 
     def run(name):
         folder = tmp_path_factory.mktemp(name)
-        return tutorials.executed(name, folder, seeds=SEEDS, last=EXPORTS[name])
+        return tutorials.executed(name, folder, seeds=SEEDS, last=EXPORTS.get(name, ""))
 
     def ran(name):
         if name not in done:
@@ -108,22 +98,6 @@ def test_the_committed_code_was_run_in_order(name):
     cells = tutorials.code_cells(book)
     assert book.metadata.code == tutorials.digest(book), "run: python tests/tutorials.py"
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
-
-
-@pytest.mark.parametrize("name", tutorials.NAMES)
-def test_a_file_holds_nothing_of_the_machine(name):
-    """Would catch a path, a time or a progress line in an output, and a file that is too large."""
-    path = tutorials.FOLDER / f"{name}.ipynb"
-    text = path.read_text("utf-8")
-    assert path.stat().st_size < 700_000
-    book = tutorials.notebook(name)
-    assert set(book.metadata) == {*tutorials.KERNEL, "code"}
-    told = [cell.metadata for cell in book.cells if set(cell.metadata) - {"tags"}]
-    assert told == []
-    plain = re.sub(r'"image/png": "[^"]*"', "", text)
-    assert (
-        re.findall(r"/(?:tmp|home|root|work|Users)/|<progress|trials/s|0x[0-9a-f]{6}", plain) == []
-    )
 
 
 def test_the_first_comparison_is_that_of_a_paired_t_test(runs):

@@ -4,7 +4,6 @@ import dataclasses
 import itertools
 import json
 import math
-import re
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -12,11 +11,8 @@ import numpy as np
 import pytest
 from altered import altered
 from plugs import Geometric, Greedy
-from refusals import refuses
 from scipy.integrate import quad
-from scipy.optimize import brentq
 from scipy.stats import gamma as gamma_law
-from scipy.stats import norm
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
@@ -25,7 +21,6 @@ from fmab_jax.analysis import privacy
 from fmab_jax.analysis.privacy import epsilon_at, laplace_sum_epsilon, privacy_ledger
 from fmab_jax.core import exchanges, laplace, ledgers
 from fmab_jax.core.ledgers import OUTSIDE
-from fmab_jax.run import configs, facts
 
 RING = fmab.ddp_mab(1.0, "ring")
 
@@ -72,30 +67,6 @@ def test_one_variable_by_hand(pure, delta):
     """Would catch a wrong half-line: delta = 1 - exp((epsilon - 1 / scale) / 2), else 0."""
     expected = max(0.0, pure + 2 * math.log1p(-delta))
     assert laplace_sum_epsilon(1, 1 / pure, delta) == pytest.approx(expected, rel=1e-9, abs=1e-9)
-
-
-@pytest.mark.parametrize("pure", [1.0, 10.0, 100.0])
-def test_ten_thousand_variables_are_normal(pure):
-    """Would catch overflow or lost digits: the epsilon of the normal law of the same variance."""
-    ratio = pure / math.sqrt(2e4)
-
-    def excess(epsilon):
-        first, second = ratio / 2 - epsilon / ratio, -ratio / 2 - epsilon / ratio
-        return norm.cdf(first) - math.exp(epsilon) * norm.cdf(second) - 1e-6
-
-    found = laplace_sum_epsilon(10**4, 1 / pure)
-    assert found == pytest.approx(brentq(excess, 0, 10), rel=2e-3)
-
-
-@pytest.mark.parametrize("pure", [1e-4, 0.3, 10.0, 1e100])
-def test_more_agents_hide_more(pure):
-    """Would catch a search that ends at a wrong root, or above the pure bound."""
-    counts = (1, 2, 3, 5, 10, 100, 1000, 10_000)
-    found = [laplace_sum_epsilon(count, 1 / pure) for count in counts]
-    assert found[0] <= pure and all(np.diff(found) <= 0) and found[-1] >= 0
-    assert found[-1] < found[1] or pure == 1e100
-    strict = [laplace_sum_epsilon(10, 1 / 0.3, delta) for delta in (1e-12, 1e-6, 1e-2, 0.9)]
-    assert all(np.diff(strict) < 0) and strict[-1] == 0.0
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 5.0, 60.0])
@@ -168,45 +139,6 @@ def test_only_what_one_laplace_variable_hides_leaks_less_up_to_delta(algorithm, 
             assert (row.over, row.epsilon_at_delta) == (over, pytest.approx(expected)), row
 
 
-def test_bits_leak_more_up_to_delta_than_laplace_noise():
-    """Would catch over = 1 with the law of Laplace in the ledger of random bits: .78928, not .85291
-    at delta = 0.1, in the table as in what is printed of a result."""
-    for row in privacy_ledger(fmab.ldp_ucb(1.0, bits=True), 5, 0.1, colluding=2):
-        assert (row.over, row.law) == (1, ledgers.BITS)
-        assert row.epsilon_at_delta == pytest.approx(0.8529051, abs=1e-7)
-    pooled = json.loads(told_of(fmab.ldp_ucb(1.0, bits=True)))
-    assert {row["law"] for row in pooled} == {ledgers.BITS}
-    # Pooled, actions follow from sums; together agents see every released reward.
-    all_bits = fmab.ldp_ucb(1.0, bits=True, pooled=True)
-    _, actions, together = privacy_ledger(all_bits, 50, colluding=2)
-    assert (actions.who, actions.epsilon_at_delta) == (OUTSIDE, bits_sum_epsilon(50, 1.0))
-    assert (together.what, together.over) == ("every released reward", 1)
-    told = rows_of(fmab.ldp_ucb(1.0, pooled=True))[OUTSIDE].epsilon_at_delta
-    assert told == pytest.approx(laplace_sum_epsilon(50, 1.0))
-    assert rows_of(fmab.ldp_ucb(1.0, pooled=True), 1).keys() == {"anybody", ACTIONS}
-    # Over several, with the law of the row.
-    both = json.dumps([pooled[0] | {"leaks": [[1.0, 50]], "law": law} for law in ledgers.LAWS])
-    for each, found in zip(
-        privacy.rows(both)[0],
-        (laplace_sum_epsilon(50, 1.0), bits_sum_epsilon(50, 1.0)),
-        strict=True,
-    ):
-        assert each["epsilon"] == f"ε = 1, and {found:.3g} up to δ = 10⁻⁶"
-    # Of several configurations each law has a row of its own.
-    cells = [("t", {"bits": str(law)}, [pooled[0] | {"law": law}]) for law in ledgers.LAWS]
-    assert [row["law"] for row in privacy.merged(cells)] == list(ledgers.LAWS)
-
-
-def test_who_states_no_noise_gets_no_discount():
-    """Would catch a default that takes the noise of any plug-in for one Laplace variable, and a law
-    that nobody knows."""
-    seen = base.Seen(ACTIONS, "actions", 1.0, "a mechanism of its own")
-    (row,) = privacy_ledger(stating(fmab.uniform_play, seen)(), 3, 0.1)
-    assert (row.over, row.epsilon, row.epsilon_at_delta) == (0, 1.0, 1.0)
-    odd = stating(fmab.uniform_play, seen._replace(over=1, law="Cauchy"))
-    refuses("ledger.0..law='Cauchy': must be 'Laplace' or 'bits'", privacy_ledger, odd(), 3)
-
-
 def test_who_sees_what_of_the_paper():
     """Would catch a row left out, or a sum over other agents than those that are seen."""
     server, agents, actions = privacy_ledger(fmab.cdp_mab(0.02), 50)
@@ -269,9 +201,6 @@ def test_loose_gossip_does_not_hide_in_the_noise_of_all():
     # Of two agents each holds the mean after one slot.
     pair = privacy_ledger(fmab.ddp_mab(1.0, "path", protocol="gossip", tolerance=0.4), 2)[-1]
     assert (pair.who, pair.over) == (OUTSIDE, 2)
-    # Waits bare more, and flooding is exact.
-    assert rows_of(fmab.ddp_mab(1.0, "ring", protocol="gossip"), 8)[ACTIONS].epsilon == math.inf
-    assert rows_of(fmab.ddp_mab(1.0, "complete"), 8)[OUTSIDE].over == 8
 
 
 def test_agents_that_are_drawn_anew_hide_each_other_once():
@@ -359,74 +288,9 @@ def test_what_somebody_else_changes_has_no_bound():
     assert privacy_ledger(stated(1.0), 5, colluding=2)[-1].epsilon == 7.0
 
 
-# Looked at one by one: what they change is covered by the ledger of their family.
-INHERITING = {
-    *("AdaPUCB", "DPIMED", "DPKLUCB", "ForgettingElimination", "LazyDPTS"),
-    *("PaperElimination", "LikelihoodElimination"),
-}
-
-
-def inheriting(owner):
-    """Returns the classes that change what is made public below a ledger that bounds it."""
-    order = owner.__mro__
-    place = next(n for n, each in enumerate(order) if "ledger" in vars(each))
-    if owner.ledger in (base.Algorithm.ledger, base.noiseless_ledger):
-        return set()
-    changed = [each for each in order[:place] if not {*vars(each)}.isdisjoint(base._MADE_PUBLIC)]
-    return {each.__name__ for each in changed}
-
-
-def test_every_shipped_ledger_is_stated_for_what_it_is_about():
-    """Would catch a new algorithm of the package, with the noise or messages of its own, that
-    inherits its parent's epsilon or title, which only plug-ins are kept from."""
-    owners = [owner for owner in known().values() if base._is_ours(owner)]
-    assert set().union(*map(inheriting, owners)) == INHERITING
-    for owner in owners:
-        changes_another = any(vars(each).get("name") for each in owner.__mro__[1:])
-        assert {"title", *["source"] * changes_another} <= {*vars(owner)}, owner
-    own = {"__module__": "fmab_jax.algorithms.new", **CHANGES[0][1]}
-    assert inheriting(type("New", (fmab.cdp_mab,), own)) == {"New", "PaperElimination"}
-
-
-SMALL_RUN = {"horizon": 60, "seeds": 2, "progress": False}
-
-
 def title(data):
     """Returns the line above a table."""
     return fmab.overview(data).title
-
-
-def test_a_title_says_no_noise_only_where_that_is_stated():
-    """Would catch a policy with noise of its own under "no noise", and one without noise under
-    "not stated"; beside others, too, and where one is selected."""
-    problem = fmab.Problem([0.9, 0.1], agents=3)
-
-    def run(algorithm):
-        return title(fmab.simulate(algorithm, problem, 60, 2))
-
-    loud = altered(Greedy, title="Loud", release=staticmethod(lambda x, u, own: x + norm_of(u)))
-    assert run(loud()).startswith("Loud, privacy not stated, M = 3")
-    assert run(fmab.ucb1()).startswith("UCB1, no noise, M = 3")
-    assert run(Geometric()).startswith("Geometric phases, no noise, M = 3")
-    louder = altered(fmab.cdp_mab, title="Louder", **CHANGES[0][1])
-    assert run(louder(1.0)).startswith("Louder, ε = 1, M = 3")
-    assert run(louder(None)).startswith("Louder, privacy not stated, M = 3")
-    assert run(fmab.cdp_mab(None)).startswith("CDP-MAB, no noise, M = 3")
-    # A ledger may be stated, and `privacy` be left that of no noise.
-    row = base.Seen(ACTIONS, "actions", 3.0, "Laplace noise")
-    half = altered(loud, title="Half", ledger=lambda self, exchange: row)
-    assert run(half()).startswith("Half, privacy as in the ledger, M = 3")
-    both = fmab.sweep({"loud": loud, "ucb1": fmab.ucb1}, problem, **SMALL_RUN)
-    assert re.match(r"Loud \(privacy not stated[^)]*\), UCB1 \(no noise\), M = 3", title(both))
-    assert title(both.sel(algorithm="loud")).startswith("Loud, privacy not stated, M = 3")
-    assert title(both.sel(algorithm="ucb1")).startswith("UCB1, no noise, M = 3")
-
-
-def norm_of(uniforms):
-    """Returns normal variables."""
-    from jax.scipy.special import ndtri
-
-    return ndtri(uniforms)
 
 
 def test_who_sees_messages_and_has_no_row_is_added():
@@ -444,45 +308,6 @@ def test_who_sees_messages_and_has_no_row_is_added():
     assert (anybody.who, anybody.epsilon) == ("anybody who gets messages", math.inf)
     # Every released reward holds whatever the server sees.
     assert len(privacy_ledger(fmab.ldp_ucb(0.5, pooled=True), 5)) == 2
-
-
-def told_of(algorithm):
-    """Returns what a result keeps of the ledger of an algorithm among six agents."""
-    problem = fmab.Problem([0.2, 0.8], agents=6)
-    return json.dumps(facts.ledger_rows(configs.bind(algorithm, problem, 200)))
-
-
-def lines_of(algorithm):
-    """Returns what is printed of that ledger, on one line."""
-    return " ".join(" ".join(privacy.lines(told_of(algorithm))).split())
-
-
-TWICE, ONCE = "One pull changed, arm and reward, counts twice", "A changed arm may shift later"
-CUT = "cuts in their wait have sent their data"
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "notes"),
-    [
-        (fmab.cdp_mab(0.5), {TWICE}),
-        (fmab.ddp_mab(0.5, "ring"), {TWICE, CUT}),
-        (fmab.dp_se(0.5), {TWICE}),
-        (fmab.tree_ucb(0.5), {ONCE}),
-        (fmab.fed_ucb(0.5, "ring"), {ONCE}),
-        (fmab.adap_ucb(0.5), {ONCE}),
-        (fmab.lazy_dp_ts(0.5), {ONCE}),
-        (fmab.ucb1(), set()),
-        (fmab.ddp_mab(None, "ring"), set()),
-    ],
-    ids=lambda each: getattr(each, "name", None),
-)
-def test_what_counts_twice_is_told_of_elimination_alone(algorithm, notes):
-    """Would catch a pull that is said to count twice where later rewards move to other blocks.
-
-    Also data of cut rounds, told of algorithms in which no round is cut after it was sent.
-    """
-    text = lines_of(algorithm)
-    assert {note for note in (TWICE, ONCE, CUT) if note in text} == notes
 
 
 @pytest.mark.parametrize(
@@ -503,47 +328,6 @@ def test_the_epsilons_of_several_configurations_have_two_ends(leaks, text):
     assert privacy.rows(ledger)[0][0]["epsilon"] == text.format(low)
     lines = " ".join(map(str.strip, privacy.lines(ledger)))
     assert f" every agent, sums: {text.format(low)} " in f"{lines} "
-
-
-def test_results_tell_their_ledger(tmp_path, uncomputed):
-    """Would catch results without it, one that a file loses, or a sweep that tells only one end."""
-    problem = fmab.Problem([0.2, 0.8], agents=6)
-    data = fmab.simulate(fmab.ddp_mab(0.5, "ring"), problem, 200, 2)
-    fmab.save(data, tmp_path / "run.nc")
-    messages, actions = json.loads(fmab.load(tmp_path / "run.nc").attrs["ledger"])
-    assert (messages["leaks"], actions["leaks"]) == ([[3.0, 1]], [[None, 1]])
-    options = {"epsilon": [0.25, 0.5, 1], "graph": ["ring", "complete"], "seeds": 2}
-    store = tmp_path / "s"
-    swept = uncomputed("ddp", problem, horizon=200, store=store, **options)
-    rows = json.loads(swept.attrs["ledger"])
-    assert [(row["what"], row["where"], row["leaks"]) for row in rows] == [
-        ("single messages", "", [[1.5, 1], [6.0, 1]]),
-        ("actions", "graph ring", [[None, 1]]),
-        ("actions", "graph complete", [[1.5, 6], [6.0, 6]]),
-    ]
-    opened = fmab.open_sweep(store, partial=True)
-    assert opened.attrs["ledger"] == swept.attrs["ledger"]
-    lines = privacy.lines(swept.attrs["ledger"])
-    assert max(map(len, lines)) <= 80
-    assert "  every agent, single messages: ε = 1.5 to 6" in lines
-    assert f"  {ACTIONS} (graph ring): no bound" in lines
-    low, high = (laplace_sum_epsilon(6, 1 / pure) for pure in (1.5, 6.0))
-    assert lines[-5].startswith("All rewards that one agent could get in one slot")
-    assert lines[-3].startswith(TWICE) and lines[-2].startswith("Without") and CUT in lines[-1]
-    # A table says the same as the lines.
-    table, notes = privacy.rows(swept.attrs["ledger"])
-    expected = [("single messages", ""), ("actions", "graph ring"), ("actions", "graph complete")]
-    assert [(row["what"], row["where"]) for row in table] == expected
-    assert [row["epsilon"] for row in table][:2] == ["ε = 1.5 to 6", "no bound"]
-    assert f"{low:.3g} to {high:.3g} up to δ = 10⁻⁶" in table[2]["epsilon"]
-    assert notes == [" ".join(" ".join(lines[-7:]).split())]
-    assert lines[-7].startswith("Up to δ: the hockey-stick divergence")
-    options = {"epsilon": 0.5, "graph": "ring", "horizon": 200, "seeds": 2}
-    mixed = uncomputed(["ddp", "tree_ucb"], problem, **options)
-    text = " ".join(" ".join(privacy.lines(mixed.attrs["ledger"])).split())
-    assert f"DDP-MAB: {TWICE}" in text and "Private UCB: A changed arm may" in text
-    assert f"DDP-MAB: Rounds that the horizon {CUT}" in text
-    assert f"{low:.3g} to {high:.3g} up to δ = 10⁻⁶" in " ".join(line.strip() for line in lines)
 
 
 def test_a_coalition_takes_its_noise_out_of_a_sum():
@@ -632,17 +416,10 @@ def test_a_coalition_is_never_guessed():
         usual = fmab.cdp_mab.exchange(self, agents)
         return dataclasses.replace(usual, views=(*usual.views, exchanges.View("relays", 5)))
 
-    restated = altered(fmab.dist_dp_se, ledger=lambda *given: fmab.dist_dp_se.ledger(*given))
-    assert privacy_ledger(restated(0.5), 50, colluding=49)[-1].epsilon == math.inf
     relayed = privacy_ledger(altered(fmab.cdp_mab, exchange=relays)(1.0), 50, colluding=3)[-1]
     assert (relayed.epsilon, relayed.over) == (50.0, 1)
     assert privacy_ledger(fmab.fed_ucb(1.0, "ring"), 9, colluding=3)[-1].epsilon == 1.0
     assert privacy_ledger(fmab.gosine(), 9, colluding=3)[-1].epsilon == math.inf
-    bare = altered(fmab.cdp_mab, coalition=lambda self, exchange, size: ())
-    refuses("Altered.coalition=..: must be one Seen", privacy_ledger, bare(1.0), 5, colluding=1)
-    assert privacy_ledger(fmab.dist_dp_se(1.0), 1)[-1].who == OUTSIDE
-    silent = privacy_ledger(fmab.dist_dp_se(None), 6, colluding=1)[-1]
-    assert (silent.epsilon, silent.why) == (math.inf, "no noise")
 
 
 ACCOUNTANT = json.loads(Path(__file__).with_name("accountant.json").read_text(encoding="utf-8"))
@@ -679,3 +456,49 @@ def test_shares_end_at_the_whole_variable_and_at_the_pure_epsilon():
     assert 0.0 < laplace_share_epsilon(4, 5, 1.0, 1.0 - 2.0 * far - 1e-6) < 1e-4
     # Of one share of a thousand nearly all lies closer to 0 than numbers reach.
     assert laplace_share_epsilon(1, 1000, 1.0, 1e-3) == math.inf
+
+
+def test_bits_leak_more_up_to_delta_than_laplace_noise():
+    """Would catch the law of one Laplace variable, .78928, in the ledger of random bits."""
+    for row in privacy_ledger(fmab.ldp_ucb(1.0, bits=True), 5, 0.1, colluding=2):
+        assert (row.over, row.law) == (1, ledgers.BITS)
+        assert row.epsilon_at_delta == pytest.approx(0.8529051, abs=1e-7)
+    # With pooled sums actions follow from sums; together agents see every released reward.
+    pooled = fmab.ldp_ucb(1.0, bits=True, pooled=True)
+    _, actions, together = privacy_ledger(pooled, 50, colluding=2)
+    assert (actions.who, actions.epsilon_at_delta) == (OUTSIDE, bits_sum_epsilon(50, 1.0))
+    assert (together.what, together.over) == ("every released reward", 1)
+
+
+def test_a_title_says_no_noise_only_where_that_is_stated():
+    """Would catch a policy that states nothing under "no noise", and one without noise under
+    "not stated"."""
+    changed = altered(fmab.cdp_mab, title="Changed", **CHANGES[0][1])
+    for algorithm, start in (
+        (Greedy(), "greedy, privacy not stated, M = 3"),
+        (fmab.ucb1(), "UCB1, no noise, M = 3"),
+        (changed(None), "Changed, privacy not stated, M = 3"),
+        (fmab.cdp_mab(None), "CDP-MAB, no noise, M = 3"),
+    ):
+        data = fmab.simulate(algorithm, fmab.Problem([0.9, 0.1], agents=3), 60, 2)
+        assert fmab.overview(data).title.startswith(start)
+
+
+def test_results_have_their_ledger(tmp_path, uncomputed):
+    """Would catch a ledger that a file loses, and a sweep that shows only one end."""
+    problem = fmab.Problem([0.2, 0.8], agents=6)
+    data = fmab.simulate(fmab.ddp_mab(0.5, "ring"), problem, 200, 2)
+    messages, actions = json.loads(fmab.load(fmab.save(data, tmp_path / "a.nc")).attrs["ledger"])
+    assert (messages["leaks"], actions["leaks"]) == ([[3.0, 1]], [[None, 1]])
+    options = {"epsilon": [0.25, 0.5, 1], "graph": ["ring", "complete"], "seeds": 2}
+    swept = uncomputed("ddp", problem, horizon=200, **options).attrs["ledger"]
+    table = [(row["what"], row["where"], row["leaks"]) for row in json.loads(swept)]
+    assert table == [
+        ("single messages", "", [[1.5, 1], [6.0, 1]]),
+        ("actions", "graph ring", [[None, 1]]),
+        ("actions", "graph complete", [[1.5, 6], [6.0, 6]]),
+    ]
+    low, high = (laplace_sum_epsilon(6, 1 / pure) for pure in (1.5, 6.0))
+    epsilons = [row["epsilon"] for row in privacy.rows(swept)[0]]
+    assert epsilons[:2] == ["ε = 1.5 to 6", "no bound"]
+    assert f"{low:.3g} to {high:.3g} up to δ = 10⁻⁶" in epsilons[2]

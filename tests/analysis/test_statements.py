@@ -12,7 +12,7 @@ import fmab_jax as fmab
 from fmab_jax.algorithms.base import ledger_of
 from fmab_jax.analysis import statements
 from fmab_jax.analysis.costs import NOTHING, Cost, cost_of, exposure_of, leak_text
-from fmab_jax.analysis.statements import Comparison, Participant, Question, p_text, tally
+from fmab_jax.analysis.statements import Comparison, Participant, Question, p_text
 
 
 def stated(rows, leak, links=((1, 2, 4), (5, 6, 8)), **more):
@@ -135,14 +135,6 @@ def test_one_plain_sentence(changes, sentence):
     assert made(**changes).sentence == sentence
 
 
-def test_what_a_result_does_not_say_is_not_told():
-    """Would catch a leak of 0, or no links, where an old file is silent."""
-    silent = stated([], 3.0).drop_vars("links")
-    assert np.isnan([cost_of(silent).leak, cost_of(silent).links]).all()
-    assert cost_of(silent).view == "" and leak_text(cost_of(silent)) == ""
-    assert made((cost_of(silent), Cost(1.0, "messages", 3.0))).sentence.endswith("[85, 87]")
-
-
 ONE, SUM = "single messages", "sums over 50 agents"
 
 
@@ -237,16 +229,12 @@ SERVER = "the server and the agents, with messages"
     [
         (fmab.cdp_mab(1), TRUSTS[0]),
         (fmab.cdp_mab(None), SERVER),
-        (fmab.kl_se(1), TRUSTS[0]),
         (fmab.kl_se(1, secure=True), SECURE),
         (fmab.kl_se(None, secure=True), "the server, with sums over 4 agents"),
         (fmab.ddp_mab(1, graph="ring"), TRUSTS[0] + OPEN),
         (fmab.ddp_mab(1, graph="ring", private_waiting=True), TRUSTS[0]),
-        (fmab.ddp_mab(1, graph="complete"), TRUSTS[0]),
         (fmab.demab(), "the server and the agents, with single messages"),
-        (fmab.demab(1), TRUSTS[0]),
         (fmab.dp_imed(1), "nobody: nothing is told"),
-        (fmab.dp_imed(1, secure=True), SECURE),
         (fmab.ucb1(), "nobody: nothing is told" + OPEN),
         (fmab.ucb1(pooled=True), SERVER),
         (fmab.lcc_ucb("ring"), "neighbours, with messages"),
@@ -285,37 +273,6 @@ def test_a_record_is_written_as_cells():
     unknown = made(percent=math.nan, percent_lower=math.nan, percent_upper=math.nan).cells()
     assert unknown["per cent"] == unknown["interval of it"] == "–"
     assert unknown["leaks ε"] == ""
-
-
-def test_counts_of_a_heading_are_counts_of_records():
-    """Would catch a verdict without adjustment, and a count of pairs for that of verdicts."""
-    less = {"difference": -86.0, "percent": -86.0}
-    given = [made(), made(adjusted=0.051), made(**less), made(**less), made(**less, adjusted=0.2)]
-    assert [each.verdict for each in given] == ["more", "not shown", "less", "less", "not shown"]
-    assert tally(given) == ("5 comparisons: more regret 1, less 2, no difference shown 2")
-    assert tally(given[:1]) == "1 comparison: more regret 1, less 0, no difference shown 0"
-
-
-def test_own_labels_stand_for_algorithms_and_final_tables_say_costs():
-    """Would catch a label that is looked for among algorithms, so that its leak is unknown, and a
-    table of final values that has no time."""
-    data = fmab.sweep(
-        {"mine": "cdp", "quiet": "ucb1"},
-        problem=fmab.Problem.uniform(**sizes.SMALL),
-        horizon=1000,
-        seeds=20,
-        epsilon=[0.5, 1.0],
-    )
-    table = fmab.final_table(data)
-    assert table.leak_epsilon.values.tolist() == [[2.0, 4.0], [0.0, 0.0]]
-    for one in (data, table):
-        mine = cost_of(one.isel(algorithm=0, epsilon=1))
-        assert (mine.leak, mine.view) == (4.0, "single messages")
-        assert mine.trust == fmab.cdp_mab.trusted
-        links = float(data.links.isel(algorithm=0, epsilon=1, time=-1).sel(meter="server").mean())
-        assert mine.links == links
-        quiet = cost_of(one.isel(algorithm=1, epsilon=1))
-        assert (quiet.view, quiet.trust) == (NOTHING, "nobody: nothing is told" + OPEN)
 
 
 def test_an_end_of_an_interval_that_is_not_0_is_not_written_as_0():

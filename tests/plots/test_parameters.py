@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from matplotlib.colors import LogNorm, Normalize, to_hex
+from matplotlib.colors import to_hex
 from matplotlib.text import Annotation
 from plots.made import BAND, EPSILONS, GRAPHS, caption, leaking, table
 
@@ -61,12 +61,9 @@ def test_a_line_shows_the_means_of_the_table_and_their_bars(metric):
     "values, scale, places, labels",
     [
         ([0.2, 0.4, 1.0], "linear", [0.2, 0.4, 1.0], ["0.2", "0.4", "1"]),
-        ([0.0, 1.0, 20.0], "linear", [0, 1, 20], None),
-        ([0.1, 0.5, 1.0], "linear", [0.1, 0.5, 1], None),
         ([0.1, 0.5, 2.0], "log", [0.1, 0.5, 2], ["0.1", "0.5", "2"]),
         ([10**7, 10**4, 2 * 10**5], "log", [1e4, 2e5, 1e7], ["10⁴", "2×10⁵", "10⁷"]),
         (["low", 4, 2], "linear", [0, 1, 2], ["low", "4", "2"]),
-        (["none"], "linear", [0], ["no noise"]),
         (["star", "ring"], "linear", [0, 1], ["star", "ring"]),
         ([0.5], "linear", [0.5], ["0.5"]),
         ([math.inf], "linear", [0], ["no noise"]),
@@ -78,8 +75,7 @@ def test_the_axis_suits_the_values(values, scale, places, labels):
     axes = figure.axes[0]
     assert axes.get_xscale() == scale
     np.testing.assert_array_equal(lines(figure)["mean"].get_xdata(), places)
-    if labels:
-        assert ticks(axes.xaxis) == labels
+    assert ticks(axes.xaxis) == labels
     categorical = any(isinstance(value, str) for value in values) or values == [math.inf]
     assert (lines(figure)["mean"].get_linestyle() == "None") == categorical
     low, high = axes.get_xlim()
@@ -117,14 +113,6 @@ def test_wide_ranges_are_logarithmic_and_zeros_stay_visible():
     assert plot_parameter(wide, "epsilon", "graph").axes[0].get_yscale() == "log"
     axes = plot_parameter(free, "epsilon", "graph", metric="cost").axes[0]
     assert axes.get_yscale() == "symlog" and axes.get_ylim()[0] < 0
-    low = axes.yaxis.get_view_interval()[0]
-    assert min(place for place in axes.get_yticks() if place >= low) == 0
-    axes = plot_pareto(free).axes[0]
-    assert [axes.get_xscale(), axes.get_yscale()] == ["symlog", "log"]
-    axes = plot_pareto(narrow).axes[0]
-    assert [axes.get_xscale(), axes.get_yscale()] == ["linear", "linear"]
-    assert isinstance(plot_heat(wide, "graph", "epsilon").axes[0].collections[0].norm, LogNorm)
-    assert type(plot_heat(narrow, "graph", "epsilon").axes[0].collections[0].norm) is Normalize
     mesh = plot_heat(free, "graph", "epsilon", metric="cost").axes[0].collections[0]
     colours = [to_hex(mesh.cmap(mesh.norm(value))) for value in mesh.get_array().ravel()]
     assert colours[0] == colours[2] and len(set(colours)) == 5
@@ -225,30 +213,20 @@ def drawn(figure):
     return " ".join(" ".join(text.get_text().split()) for text in figure.texts)
 
 
-def test_unequal_leaks_are_told():
+def test_unequal_leaks_are_in_the_caption():
     """Would catch leaks of 10 and 50 side by side at one epsilon without a word, the leak of
     another configuration, and rows for columns."""
     data = table(epsilon=[0.1, 0.5, 1.0], participation=[0.2, 1.0])
-    leaks, dims = np.outer(data.epsilon, [10.0, 50.0]), ("epsilon", "participation")
-    unlike = leaking(data, dims, leaks)
-    for figure in (
-        plot_parameter(unlike, "epsilon", "participation"),
-        plot_parameter(unlike, "participation", "epsilon"),
-        plot_heat(unlike, "epsilon", "participation"),
-    ):
-        text = caption(figure)
-        assert (
-            "Leak ε of one reward in single messages: 1 (ε = 0.1, p = 0.2); 5 (ε = 0.1, p" in text
-        )
+    dims = ("epsilon", "participation")
+    unlike = leaking(data, dims, np.outer(data.epsilon, [10.0, 50.0]))
+    for draw in (plot_parameter, plot_heat):
+        text = caption(draw(unlike, *dims))
+        assert "of one reward in single messages: 1 (ε = 0.1, p = 0.2); 5 (ε = 0.1, p = 1" in text
         assert "50 (ε = 1, p = 1). " in text and "Trusted" not in text
     same = leaking(data, dims, np.full((3, 2), 7.0))
-    assert "leak" not in caption(plot_parameter(same, "epsilon", "participation")).lower()
-    open_ = leaking(table(epsilon=[math.inf, 0.5]), "epsilon", [np.inf, 2.0])
-    assert "no bound (no noise); 2 (ε = 0.5). " in caption(plot_parameter(open_, "epsilon"))
-    many = table(epsilon=np.linspace(0.1, 2, 12).tolist(), participation=[0.2, 1.0])
-    many = leaking(many, dims, np.outer(many.epsilon, [10.0, 50.0]))
-    figure = plot_heat(many, "epsilon", "participation")
-    assert "Leak ε of one reward in single messages: 1 to 100." in caption(figure)
+    assert "leak" not in caption(plot_parameter(same, *dims)).lower()
+    no_noise = leaking(table(epsilon=[math.inf, 0.5]), "epsilon", [np.inf, 2.0])
+    assert "no bound (no noise); 2 (ε = 0.5). " in caption(plot_parameter(no_noise, "epsilon"))
 
 
 def test_every_cell_has_a_point_and_both_bars():
@@ -316,17 +294,6 @@ def test_the_caption_states_what_the_cells_share_and_the_band():
         "Peer links are counted on the meter bound: diameter x edges. "
         "0 of 1000 seeds lost the best arm (90 % Clopper–Pearson interval 0–0.3 %). 0 of 1000 "
         "play a worse arm at T (0–0.3 %)."
-    )
-    data = table(horizon=[10**4, 10**6], agents=[5, 50])
-    data["seeds"] = ("agents", [200, 3000])
-    text = caption(plot_heat(data, "horizon", "agents"))
-    assert text.startswith(
-        "DDP-MAB, ε = 0.5, K = 100 arms, 200 to 3000 seeds per configuration. Colours"
-    )
-    assert text.endswith(
-        "0 of 6400 seeds lost the best arm, 0 in every configuration "
-        "(90 % Clopper–Pearson interval 0–0.3 % in each). "
-        "0 of 6400 play a worse arm at T, 0 in every configuration (0–0.3 % in each)."
     )
 
 

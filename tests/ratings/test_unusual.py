@@ -11,7 +11,6 @@ import decimal
 import gzip
 import io
 import re
-import zlib
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -85,26 +84,9 @@ def packed(content):
     return gzip.compress(content, mtime=0)
 
 
-def damaged(content):
-    """Returns an archive whose second half is none."""
-    squeezed = zlib.compressobj(wbits=31)
-    half = squeezed.compress(content[: len(content) // 2]) + squeezed.flush(zlib.Z_FULL_FLUSH)
-    return half + b"\x07" * 40
-
-
 def many(rows):
     rng = np.random.default_rng(0)
     return b"".join(b"%d,%d,%d\n" % tuple(row) for row in rng.integers(1, 6, (rows, 3)))
-
-
-def beside(content, name="items.csv"):
-    """Gives ratings whose items stand in another file."""
-    return there(lambda: (written(HEAD + ROWS)(), written(content, name)()))
-
-
-def about(content, due, name="items.csv", **more):
-    read = more.pop("read", False)
-    return Case(beside(content, name), due, read, more, {"arm": "kind", "items": name})
 
 
 ROWS_OF_TEXT = {
@@ -170,14 +152,8 @@ FILES = {
 ARCHIVES = {
     "two archives in one": read(packed(HEAD) + packed(ROWS), name="t.csv.gz"),
     "an archive cut short": refused(packed(HEAD + many(9999))[:-99], "end-of-stream", "t.csv.gz"),
-    "an archive damaged in its middle": refused(damaged(HEAD + many(99_999)), "Error", "t.csv.gz"),
 }
 
-KINDS = b"arm,kind\nx,p\ny,q\n"
-BESIDE = {
-    "items": about(KINDS, READ.replace("x", "p").replace("y", "q"), read=True),
-    "items of one arm twice": about(KINDS + b"x,q\n", "items='items.csv, arm x': must be one kind"),
-}
 
 PLACES = ("x 1", "y 2", "x 2", "y 1")
 HELD = {True: stored, False: framed}
@@ -249,7 +225,7 @@ FRAMES = {
 }
 
 CATEGORIES = {"rows": ROWS_OF_TEXT, "letters": LETTERS, "values": VALUES, "labels": LABELS}
-CATEGORIES |= {"archives": ARCHIVES, "files": FILES, "beside": BESIDE}
+CATEGORIES |= {"archives": ARCHIVES, "files": FILES}
 CATEGORIES |= {"parquet": PARQUET, "frames": FRAMES}
 CASES = {
     f"{kind}: {name}": case for kind, each in CATEGORIES.items() for name, case in each.items()
