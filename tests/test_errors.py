@@ -182,3 +182,15 @@ def test_a_name_that_no_file_has_is_refused(name):
     allowed = "must be a path of at most 4,000 bytes, at most 255 from / to /"
     assert allowed in message(files.checked_path, "out", name)
     assert files.checked_path("out", name[:100]) == Path(name[:100])
+
+
+@pytest.mark.parametrize(
+    ("limit", "used", "stat", "left"),
+    [("1000", "400", "anon 1\nfile 300\nx 2", 900), ("1000", "2000", "file 0", 0)]
+    + [("max", "400", "file 300", None)],
+)
+def test_a_container_leaves_its_cached_files_free(tmp_path, limit, used, stat, left):
+    """Would catch cached files that count as taken, or free memory below 0."""
+    for name, text in (("memory.max", limit), ("memory.current", used), ("memory.stat", stat)):
+        (tmp_path / name).write_text(text)
+    assert resources._container_bytes(tmp_path) == left

@@ -10,7 +10,7 @@ from matplotlib.colors import to_hex
 from matplotlib.text import Annotation
 from plots.made import BAND, EPSILONS, GRAPHS, caption, leaking, table
 
-from fmab_jax.plots import captions, style
+from fmab_jax.plots import captions, pareto, style
 from fmab_jax.plots.parameters import plot_heat, plot_parameter
 from fmab_jax.plots.pareto import plot_pareto
 
@@ -206,6 +206,10 @@ def test_the_front_takes_the_leak():
     text = caption(figure)
     assert "single messages: 50 (ε = 1 / ε = 2); 10 (ε = 3 / ε = 5); 20 (ε = 4). " in text
     assert "front of cost, regret and leak at the same trust; 3 of 5 configurations" in text
+    # A cell beats those of its own trust alone.
+    cost, regret = np.array(points, float).T
+    trust = np.array([0, 0, 0, 1, 0])
+    assert pareto._front(cost, regret, np.array(leaks), trust).tolist() == [0, 1, 2, 3]
 
 
 def drawn(figure):
