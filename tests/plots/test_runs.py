@@ -12,6 +12,7 @@ from plots.made import LINEAR, LOG, caption, leaking, result, swept
 
 import fmab_jax as fmab
 from fmab_jax.analysis.bands import confidence_band, lost_interval
+from fmab_jax.plots import runs as plots
 from fmab_jax.plots import style
 from fmab_jax.plots.runs import cells, plot_runs, save_figure
 from fmab_jax.plots.style import COLOURS
@@ -162,7 +163,12 @@ def test_no_two_different_runs_carry_the_same_caption():
     runs.append(plain.assign_attrs(root_seed=7))
     runs.append(plain.assign_coords(seed=plain.seed + 40))
     runs.append(run(*VARIANTS[0], sum_agents=False))
-    captions = {caption(plot_runs(data, kind="pointwise")) for data in runs}
+    band = confidence_band(plain.regret, kind="pointwise")
+    captions = set()
+    for data in runs:
+        sentences = plots._caption({"": data}, {"": band}, (1.0, 1.0))
+        longest = [words[0] if isinstance(words, tuple) else words for words in sentences]
+        captions.add(". ".join(filter(None, longest)))
     assert len(captions) == len(runs) == len(VARIANTS) + 6
 
 
