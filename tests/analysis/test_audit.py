@@ -84,6 +84,11 @@ def test_a_claim_is_that_of_the_ledger():
     unstated = altered(fmab.cdp_mab, noise_scale=half)
     found = fmab.audit(unstated(0.2), 5, view="messages", runs=1000)
     assert all(math.isinf(each.claim) for each in found.findings) and not found.contradicted
+    # No finding of so many runs is larger.
+    rule = events.Rule(1000, module.LEVEL / (2 * len(found.findings)), 0.0)
+    grid = np.arange(1001)
+    every = events.bound_epsilon(grid[:, None], np.broadcast_to(grid, (1001, 1001)), rule)
+    assert found.most == pytest.approx(every.max())
 
 
 # What a message leaks, and what the noise is: stated in `privacy` alone.
