@@ -8,7 +8,6 @@ default, and names each mutant that no test catches. ``--room`` and
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import shutil
@@ -204,7 +203,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tests", nargs="+", default=(), help="run these, not the room's")
     parser.add_argument("--list", type=Path, default=LIST, help="another list of mutants")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many at once")
-    parser.add_argument("--out", type=Path, help="write what became of each, as JSON")
     chosen = parser.parse_args(arguments)
     numbered = [
         (number, mutant)
@@ -235,9 +233,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results = [found[number] for number, _ in numbered]
     caught = sum(bool(each.caught) for each in results)
     print(f"\n{caught} of {len(results)} mutants are caught")
-    if chosen.out:
-        rows = [{**each.mutant._asdict(), "caught": each.caught} for each in results]
-        chosen.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     return int(any(not each.caught and not each.mutant.lives for each in results))
 
 

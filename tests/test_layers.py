@@ -108,23 +108,6 @@ def test_imports_run_only_downwards():
     assert [line for name, text in found.items() for line in violations(name, text)] == []
 
 
-def test_no_two_modules_need_each_other():
-    """Would catch modules of one room that lean on each other in a ring."""
-    texts = sources()
-
-    def target(name):
-        while name and name not in texts:
-            name = name.rpartition(".")[0]
-        return name
-
-    imports = {}
-    for module, text in texts.items():
-        names = {n.removeprefix("fmab_jax.") for n in imported_names(text) if "fmab_jax" in n}
-        # A room's own page may name its modules.
-        imports[module] = {target(n) for n in names} - {"", module}
-    assert cycles(imports) == []
-
-
 def test_importing_everything_leaves_jax_settings_alone():
     """Would catch a module that switches on x64, or any other setting, for its importer."""
     modules = [f"fmab_jax.{name}" for name in sources() if name != "__main__"]
