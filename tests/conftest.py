@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import os
@@ -65,9 +66,9 @@ WAITING = (
 LONGEST = (
     *("cli/test_sweep.py", "run/test_simulate.py", "algorithms/test_arena.py"),
     *("core/test_rewards.py", "core/test_samplers.py", "algorithms/test_elimination.py"),
-    *("cli/test_main.py", "plots/test_runs.py", "algorithms/test_index.py"),
-    *("reports/test_report.py", "experiments/test_experiments.py", "plots/test_parameters.py"),
-    *("test_plugs.py", "core/test_problems.py", "sweeps/test_results.py", "test_examples.py"),
+    *("cli/test_main.py", "algorithms/test_index.py", "analysis/test_audit.py"),
+    *("experiments/test_experiments.py", "plots/test_kinds.py", "test_docs.py", "test_plugs.py"),
+    *("core/test_problems.py", "sweeps/test_results.py", "test_examples.py"),
 )
 
 
@@ -125,9 +126,44 @@ def _lay_out(item: pytest.Item) -> None:
     ConstrainedLayoutEngine.execute = whole if marked else lambda *_: None  # type: ignore[method-assign]
 
 
+def _resident_mb() -> float:
+    """Returns how much memory this process takes, in MB; 0 where the system does not say."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+    except OSError:
+        return 0.0
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+# A worker above this many MB forgets its programs, which are read again from their folder.
+_MOST_MB = 1200.0
+
+
+def _free_memory() -> None:
+    """Forgets compiled programs and collects garbage, if this process has grown large."""
+    global _limit_mb
+    if _resident_mb() < _limit_mb:
+        return
+    import ctypes
+
+    from fmab_jax.run import compilation
+
+    compilation.compile_program.cache_clear()
+    jax.clear_caches()
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+    # Memory that nothing frees must not clear the programs after every test.
+    _limit_mb = max(_MOST_MB, _resident_mb() + 300)
+
+
+_limit_mb = _MOST_MB
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """Has programs kept where they were: a test may have chosen a folder for its process."""
+    """Frees memory, and has programs kept where they were: a test may have chosen a folder."""
+    _free_memory()
     for name, value in _KEPT.items():
         if getattr(jax.config, name) != value:
             jax.config.update(name, value)

@@ -1,14 +1,13 @@
 """Applies one-line mistakes to copies of the project, and runs the tests of the room on each.
 
 ``python -m tests.mutants`` tries every mutant of tests/mutants.toml with the tests that run by
-default, prints a table by room, and names each mutant that no test catches. ``--room`` and
+default, and names each mutant that no test catches. ``--room`` and
 ``--only`` choose some. A mutant with ``lives`` in the list is expected to live, for that reason.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import shutil
@@ -16,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -195,16 +193,6 @@ def _linked(source: str, target: str) -> None:
         shutil.copy2(source, target)
 
 
-def table(found: Sequence[Tried]) -> list[str]:
-    """Returns a line for each room, and one for each who wrote mutants: how many were caught."""
-    lines = [f"{'room':<22}{'mutants':>9}{'caught':>8}"]
-    for key in (lambda m: m.room, lambda m: f"by an {m.by}", lambda m: "all"):
-        many = Counter(key(each.mutant) for each in found)
-        caught = Counter(key(each.mutant) for each in found if each.caught)
-        lines += [f"{name:<22}{many[name]:>9}{caught[name]:>8}" for name in sorted(many)]
-    return lines
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Tries mutants; returns 1 if one lives that the list does not expect to."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
@@ -215,7 +203,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tests", nargs="+", default=(), help="run these, not the room's")
     parser.add_argument("--list", type=Path, default=LIST, help="another list of mutants")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many at once")
-    parser.add_argument("--out", type=Path, help="write what became of each, as JSON")
     chosen = parser.parse_args(arguments)
     numbered = [
         (number, mutant)
@@ -244,10 +231,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with ThreadPoolExecutor(chosen.jobs) as pool:
             list(pool.map(one, numbered))
     results = [found[number] for number, _ in numbered]
-    print("\n".join(["", *table(results)]))
-    if chosen.out:
-        rows = [{**each.mutant._asdict(), "caught": each.caught} for each in results]
-        chosen.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    caught = sum(bool(each.caught) for each in results)
+    print(f"\n{caught} of {len(results)} mutants are caught")
     return int(any(not each.caught and not each.mutant.lives for each in results))
 
 

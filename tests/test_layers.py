@@ -108,65 +108,6 @@ def test_imports_run_only_downwards():
     assert [line for name, text in found.items() for line in violations(name, text)] == []
 
 
-def test_no_two_modules_need_each_other():
-    """Would catch modules of one room that lean on each other in a ring."""
-    found = sources()
-
-    def target(name):
-        while name and name not in found:
-            name = name.rpartition(".")[0]
-        return name
-
-    imports = {}
-    for module, text in found.items():
-        names = {n.removeprefix("fmab_jax.") for n in imported_names(text) if "fmab_jax" in n}
-        # A room's own page may name its modules.
-        imports[module] = {target(n) for n in names} - {"", module}
-    assert cycles(imports) == []
-    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"a"}}) == ["a -> b -> c"]
-
-
-def test_no_command_imports_a_piece_of_another():
-    """Would catch a table or an option that one command has and another borrows."""
-    found = sources()
-    commands = {
-        name for name, text in found.items() if name[:4] == "cli." and "\ndef execute(" in text
-    }
-    assert len(commands) >= 12
-    borrowed = {
-        (name, other)
-        for name in commands
-        for other in commands
-        if any(each.startswith(f"fmab_jax.{other}.") for each in imported_names(found[name]))
-    }
-    assert borrowed == set()
-
-
-def test_the_layer_check_sees_every_form_of_import():
-    """Would catch a layer check that overlooks relative, nested, type-only or aliased imports."""
-    bad = {
-        "core.keys": [
-            "from . import samplers",
-            "from fmab_jax.run import simulation",
-            "import fmab_jax.run.simulation as s",
-            "def f():\n    from fmab_jax.analysis import bands",
-            "if TYPE_CHECKING:\n    from fmab_jax.algorithms.families import elimination",
-            "from fmab_jax import Problem",
-        ],
-        "elimination": ["from fmab_jax.algorithms.base import Algorithm"],
-        "accounts": ["from fmab_jax.elimination import Epoch"],
-        "analysis.bands": ["import matplotlib.pyplot as plt", "from fmab_jax.sweeps import study"],
-        "run.netcdf": ["from matplotlib import figure", "from fmab_jax.cli.main import main"],
-        "unheard_of": [""],
-    }
-    for module, texts in bad.items():
-        for text in texts:
-            assert len(violations(module, text)) == 1, (module, text)
-    good = "import jax\nfrom fmab_jax.errors import real\nfrom fmab_jax.core import graphs"
-    assert violations("run.simulation", good) == []
-    assert violations("plots.runs", "from matplotlib.figure import Figure") == []
-
-
 def test_importing_everything_leaves_jax_settings_alone():
     """Would catch a module that switches on x64, or any other setting, for its importer."""
     modules = [f"fmab_jax.{name}" for name in sources() if name != "__main__"]
@@ -194,51 +135,6 @@ def test_the_bare_import_is_light():
     )
     assert loaded.pop("fmab_jax")
     assert not any(loaded.values()), loaded
-
-
-def test_what_needs_no_graph_loads_no_graphs():
-    """Would catch networkx imported by a run without it, and collection of garbage left off."""
-    loaded = run_fresh(
-        "import gc, json, sys, fmab_jax as fmab\n"
-        "fmab.simulate, fmab.sweep, fmab.cdp_mab(1.0).exchange(5), fmab.ucb1()\n"
-        "from fmab_jax.sweeps.study import state\n"
-        "state('cdp', agents=[2, 3], epsilon=[0.1, None], horizon=10, seeds=1)\n"
-        "before = 'networkx' in sys.modules\n"
-        "fmab.ddp_mab(1.0, 'ring').exchange(5)\n"
-        "print(json.dumps([before, 'networkx' in sys.modules, gc.isenabled()]))"
-    )
-    assert loaded == [False, True, True]
-
-
-def test_only_plots_loads_matplotlib():
-    """Would catch matplotlib arriving at run time through another library or a lazy import."""
-    modules = [
-        f"fmab_jax.{name}" for name in sources() if name.partition(".")[0] not in (*DRAWING, *ROOF)
-    ]
-    loaded = run_fresh(
-        "import importlib, json, sys\n"
-        f"[importlib.import_module(n) for n in {sorted(modules)}]\n"
-        "print(json.dumps({'matplotlib': 'matplotlib' in sys.modules}))"
-    )
-    assert loaded == {"matplotlib": False}
-
-
-def test_signatures_of_arrays_are_checked_at_every_call():
-    """Would catch a module whose shapes nobody checks, as the tests' hook leaves it out."""
-    settings = ast.parse((Path(__file__).parent / "conftest.py").read_text(encoding="utf-8"))
-    (rooms,) = (
-        ast.literal_eval(each.value)
-        for each in settings.body
-        if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "ARRAYS"
-    )
-    typed = [
-        path
-        for path in PACKAGE.rglob("*.py")
-        if "import jaxtyping" in path.read_text() or "from jaxtyping import" in path.read_text()
-    ]
-    assert len(typed) >= 40
-    hooked = tuple(f"{room}." for room in rooms)
-    assert all(f"{module_of(path)}.".startswith(hooked) for path in typed)
 
 
 def test_an_editor_sees_every_public_name_where_it_is():

@@ -6,11 +6,9 @@ from collections import Counter
 import pytest
 
 from tests import mutants
-from tests.mutants import Mutant, Tried
+from tests.mutants import Mutant
 
 LISTED = mutants.read()
-# Two of a second or two each; `python -m tests.mutants` runs all.
-SAMPLE = ("fmab_jax/core/curves.py", "fmab_jax/analysis/comparisons.py")
 
 
 def test_every_mutant_stands_in_its_file_once_and_parses():
@@ -36,26 +34,3 @@ def test_a_mutant_that_no_longer_fits_is_an_error():
     for old in ("nowhere in the file", "slot"):
         with pytest.raises(LookupError, match=file):
             Mutant(file, old, "x", "why").applied()
-
-
-def test_the_table_counts_what_was_caught():
-    """Would catch survivors counted as caught, and rooms or writers mixed up."""
-    core = Mutant("fmab_jax/core/curves.py", "a", "b", "why", "outsider")
-    found = [Tried(core, "a test"), Tried(core, ""), Tried(core._replace(file="fmab_jax/x.py"), "")]
-    rows = [line.rsplit(maxsplit=2) for line in mutants.table(found)[1:]]
-    assert rows == [
-        ["fmab_jax", "1", "0"],
-        ["fmab_jax/core", "2", "1"],
-        ["by an outsider", "3", "1"],
-        ["all", "3", "1"],
-    ]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("file", SAMPLE)
-def test_the_runner_tells_what_the_tests_catch(file, tmp_path):
-    """Would catch a copy without the mutant, and a run of tests that fails for another reason."""
-    mutant = next(each for each in LISTED if each.file == file and not each.lives)
-    assert "::" in mutants.tried(mutant, tmp_path).caught
-    blank = mutant._replace(new=f"{mutant.old}  ")
-    assert mutants.tried(blank, tmp_path, [mutants.ordered(mutant)[0]]).caught == ""

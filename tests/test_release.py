@@ -24,12 +24,6 @@ def test_the_version_is_the_same_everywhere():
     assert day[1] == headings[0][1]
 
 
-def test_the_citation_has_the_licence_of_the_package():
-    """Would catch a licence that changed in one file alone."""
-    citation = (ROOT / "CITATION.cff").read_text("utf-8")
-    assert f"\nlicense: {PROJECT['license']}\n" in citation
-
-
 def test_type_checkers_may_read_the_annotations():
     """Would catch a package without its marker of PEP 561, whose types are then ignored."""
     assert resources.files("fmab_jax").joinpath("py.typed").is_file()

@@ -1,9 +1,7 @@
 """Numbers and labels in words, case by case."""
 
-import json
 import math
 
-import numpy as np
 import pytest
 import xarray as xr
 
@@ -86,32 +84,3 @@ def test_what_all_share_is_told_once():
     assert leaks == ["CDP-MAB", "ε = 0.5 (25 per message)", *sizes[1:], *rest[1:]]
     found = words.list_facts(data, ["epsilon", "participation"])
     assert found == ["CDP-MAB", *sizes, "R = 3", "by components", "root seed 7"]
-
-
-@pytest.mark.parametrize(
-    "rows, told",
-    [
-        ([], False),
-        ([{"observation": "actions", "leaks": [[0.5, 1]]}], False),
-        ([{"observation": "single messages", "leaks": [[None, 0]]}], False),
-        (
-            [
-                {"observation": "actions", "leaks": [[None, 0]]},
-                {"observation": "sums", "leaks": [[5.0, 2]]},
-            ],
-            True,
-        ),
-    ],
-)
-def test_what_a_message_leaks_is_told_where_a_ledger_covers_one(rows, told):
-    """Would catch "5 per message" of who sends none, or whose ledger has no bound."""
-    attrs = {"title": "CDP-MAB", "epsilon": 0.5, "epsilon_message": 5.0, "ledger": json.dumps(rows)}
-    facts = words.list_facts(xr.Dataset(attrs=attrs), leaks=True)
-    assert facts == ["CDP-MAB", "ε = 0.5 (5 per message)" if told else "ε = 0.5"]
-
-
-def test_labels_by_what_is_said_of_them():
-    """Would catch labels that are lost, or grouped by their name."""
-    assert words.group_labels({"a": 1, "b": 2, "c": 1}) == {1: "a / c", 2: "b"}
-    found = [words.is_number(x) for x in (1, 0.5, np.float32(2), True, math.nan, "1")]
-    assert found == [True, True, True, False, False, False]

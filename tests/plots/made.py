@@ -204,17 +204,9 @@ LONG = {
     "CDP-MAB, participation 0.4, homogeneous agents": result(),
     "a_name_without_any_space_at_which_a_line_could_be_broken_to_fit_a_column": result(seed=1),
     "no $\\formula$, a price": result("HDP-MAB", peer=7000, seed=2, lost=1),
-    "d": result("Single-agent MAB", server=0, seed=3),
 }
 FIGURES = {
-    "runs": lambda: plot_runs({"a": result()}),
-    "runs alone": lambda: plot_runs(
-        {"alone": result("Single-agent MAB", server=0, agents=1, times=LOG)}
-    ),
     "runs large": lambda: plot_runs({"big": result(server=123_456, times=10**8 * LINEAR)}),
-    "runs four": lambda: plot_runs(
-        {name: result(seed=i, peer=10**i) for i, name in enumerate(["star", "ring", "path", "all"])}
-    ),
     "runs ten": lambda: plot_runs(
         {
             f"ε = {i}, p = {p}": result(seed=i, epsilon=i, lost=i, settings={"p": f"p = {p}"})
@@ -227,38 +219,22 @@ FIGURES = {
     "4x3": lambda: plot_parameter(
         table(epsilon=EPSILONS, participation=[0.2, 0.4, 1.0]), "epsilon", "participation"
     ),
-    "budget": lambda: plot_parameter(
-        table(rounds=["none", 2, 3, 4], epsilon=EPSILONS), "rounds", "epsilon", metric="cost"
-    ),
     "graphs": lambda: plot_parameter(table(graph=[*GRAPHS, *NAMES]), "graph"),
-    "slanted": lambda: plot_parameter(table(graph=GRAPHS), "graph", metric="rounds"),
     "no noise": lambda: plot_parameter(
         table(epsilon=[0.01, 0.1, 1, 10, math.inf], graph=GRAPHS, fold=1000), "epsilon", "graph"
     ),
-    "one": lambda: plot_parameter(table(epsilon=[0.5]), "epsilon"),
     "many": lambda: plot_parameter(
         table(participation=fine(0.02, 1, 50), graph=NAMES), "participation", "graph"
     ),
-    "heat 8x8": lambda: plot_heat(
-        table(epsilon=[*fine(0.1, 2, 7), math.inf], participation=fine(0.2, 1, 8)),
-        "epsilon",
-        "participation",
-    ),
     "heat 10x10": lambda: plot_heat(
         table(rounds=["none", *range(2, 11)], epsilon=fine(0.1, 1, 10), cost_fold=900),
-        "rounds",
-        "epsilon",
+        *("rounds", "epsilon"),
         metric="cost",
     ),
     "heat names": lambda: plot_heat(table(graph=GRAPHS, problem=NAMES), "graph", "problem"),
-    "heat 1": lambda: plot_heat(table(epsilon=[1], graph=["ring"]), "graph", "epsilon"),
     "pareto 100": lambda: plot_pareto(
         table(epsilon=fine(0.1, 1, 10), participation=fine(0.1, 1, 10), cost_fold=30),
         "participation",
     ),
-    "pareto names": lambda: plot_pareto(
-        table(epsilon=[*EPSILONS, math.inf], rounds=["none", 2, 3], graph=GRAPHS, noise=0.1)
-    ),
     "pareto long": lambda: plot_pareto(table(graph=NAMES)),
-    "pareto 1": lambda: plot_pareto(table(epsilon=[0.5])),
 }

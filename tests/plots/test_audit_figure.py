@@ -49,15 +49,3 @@ def test_claim_and_bound_lie_on_both_sides(claim, levels, words):
     text = caption(figure)
     assert text.startswith("CDP-MAB, ε = 0.5, M = 7 agents: one upload. 1000 runs of each of two")
     assert words in text and "wrong with a chance of 10⁻⁶ at most" in text
-
-
-def test_a_claim_up_to_delta_is_told_as_one():
-    """Would catch an epsilon up to delta that is told as pure, and pulls in units of rewards."""
-    found = audit()
-    seen = found.findings[1].__class__(**{**vars(found.findings[1]), "view": "actions"})
-    told = found.__class__(**{**vars(found), "delta": 0.01, "findings": (seen,)})
-    figure = plot_audit(told)
-    text = caption(figure)
-    assert "epsilon up to delta = 0.01 is at least 1.25, 2 is claimed" in text
-    assert figure.axes[1].get_xlabel() == "what is seen"
-    assert plot_audit(audit(), 1).axes[1].get_xlabel() == "what is seen, in rewards"

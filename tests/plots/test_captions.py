@@ -1,24 +1,6 @@
 """Sentences of captions."""
 
-import pytest
-
 import fmab_jax as fmab
-from fmab_jax.plots import captions
-
-
-@pytest.mark.parametrize(
-    "undecided, seeds, told",
-    [
-        ([520, 540, 531], [1000, 1000, 1000], ["52 to 54 % of the seeds still explore at T"]),
-        ([10, 0], [20, 0], ["50 % of the seeds still explore at T"]),
-        (9, 1000, []),
-        ([0, 10], [1000, 1000], ["0 to 1 % of the seeds still explore at T"]),
-        ([0], [0], []),
-    ],
-)
-def test_a_caption_says_how_many_still_explore(undecided, seeds, told):
-    """Would catch seeds that seem to have found the best arm and explore, and shares of no seed."""
-    assert captions.describe_exploring(undecided, seeds) == told
 
 
 def test_figures_say_that_seeds_still_explore():

@@ -3,19 +3,15 @@
 import itertools
 import os
 import re
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 from legibility import legible
-from plots.made import FIGURES, caption, leaking, result, table
+from plots.made import FIGURES, caption, result, table
 
-import fmab_jax as fmab
-from fmab_jax.cli.main import main
 from fmab_jax.plots import kinds, style
-from fmab_jax.plots.runs import plot_runs, save_figure
+from fmab_jax.plots.runs import save_figure
 
 PRICES = {"server_price": 1.0, "peer_price": 1.0}
 BAND = "90 % pointwise confidence band of the mean"
@@ -62,47 +58,6 @@ def test_everything_fits_a_column_and_nothing_overlaps(case):
             assert not label.get_bbox_patch().get_window_extent().count_contains(points)
 
 
-@pytest.mark.as_users_see_it
-def test_a_caption_is_cut_to_a_fifth_by_its_last_sentences():
-    """Would catch a caption that takes what its picture needs, or loses what comes first."""
-    figure, (axes,) = style.make_panels([1.0])
-    axes.plot([0, 1])
-    made = style.lay_out(figure, [], ["first", 99 * "word ", "", "last"], height=1.0)
-    whole = f"first. {99 * 'word '}. last."
-    assert style.read_caption(made) == (["first. last."], whole)
-
-
-@pytest.mark.as_users_see_it
-def test_what_must_be_drawn_has_room_in_short_before_the_rest_is_told_in_full():
-    """Would catch a leak that a long fact, or a remark before it, takes the room of."""
-    figure, (axes,) = style.make_panels([1.0])
-    axes.plot([0, 1])
-    long, words = 20 * "word ", "some words"
-    sentences = [(long, "seeds"), words, (99 * "leak ", "leak"), ("band (how)", "band")]
-    made = style.lay_out(figure, [], sentences, height=1.0)
-    assert style.read_caption(made)[0] == [f"seeds. {words}. leak. band (how)."]
-
-
-@pytest.mark.as_users_see_it
-@pytest.mark.parametrize("shares", [(0.2, 1.0), (0.2, 0.4, 0.6, 1.0)])
-@pytest.mark.parametrize("kind", ["pareto", "parameter", "heat"])
-def test_leaks_and_losses_are_drawn_where_there_are_some(kind, shares):
-    """Would catch a figure of configurations that leak unlike, or lost seeds, and does not say so.
-
-    Mutants: a list of leaks without a short form; a range of many leaks without one; the band of a
-    map apart from its half-width.
-    """
-    sweep = {"epsilon": [0.1, 0.3, 1.0], "participation": list(shares)}
-    leaks = np.outer(sweep["epsilon"], 20.0 * np.array(shares))
-    finals = leaking(table(**sweep, lost=3), ("epsilon", "participation"), leaks)
-    asked = {"x": "epsilon", "y": "participation", "hue": "participation", "metric": "regret"}
-    short = fits(kinds.KINDS[kind].draw(finals, asked))
-    assert "Leak ε of one reward in single messages: 0.4 to 20." in short
-    assert "% pointwise confidence band of the mean" in short
-    assert "Its half-width" not in short or "Band: " in short
-    assert kind == "heat" or re.search(r"\d+ of [\d,]+ seeds lost the best arm", short), short
-
-
 @pytest.mark.parametrize("ending", ["png", "pdf"])
 def test_a_figure_is_saved_with_its_words_and_with_the_same_bytes(tmp_path, monkeypatch, ending):
     """Catches screen resolution, type 3 fonts, a time stamp, moved places, words of another."""
@@ -128,35 +83,6 @@ def test_a_figure_is_saved_with_its_words_and_with_the_same_bytes(tmp_path, monk
         assert int.from_bytes(content[16:20], "big") == 1020  # 3.4 inches at 300 dpi
     else:
         assert content[:5] == b"%PDF-" and b"/Type3" not in content and b"/FontFile2" in content
-
-
-def test_a_figure_without_a_caption_has_no_words_beside_it(tmp_path):
-    """Would catch an empty file beside a picture whose words are written elsewhere."""
-    figure, _ = style.make_panels([1.0])
-    save_figure(style.lay_out(figure, []), tmp_path / "a.png")
-    assert os.listdir(tmp_path) == ["a.png"]
-
-
-def test_a_new_kind_of_figure_is_a_file_and_a_line(tmp_path, monkeypatch, capsys):
-    """Would catch a kind that the command line, or its help, knows by its own name."""
-    module, drawn = ModuleType("fmab_jax.plots.shares"), []
-    module.plot_shares = lambda finals, hue: drawn.append((finals, hue)) or plot_runs(result())
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    line = kinds.Kind("shares.plot_shares", "Shares of what is new.", takes=("hue",))
-    monkeypatch.setitem(kinds.KINDS, "shares", line)
-    monkeypatch.delitem(sys.modules, "fmab_jax.cli.plot", raising=False)
-    monkeypatch.chdir(tmp_path)
-    sizes = {"agents": 3, "arms": 4, "horizon": 500, "seeds": 4, "times": 5}
-    fmab.export(fmab.sweep("cdp", epsilon=[0.5, 1], progress=False, **sizes), "a.nc")
-    assert main(["plot", "--help"]) == 0 and "--shares" in (told := capsys.readouterr().out)
-    assert "Shares of what is new." in " ".join(told.split())
-    assert main(["plot", "a.nc", "--shares", "--hue", "epsilon"]) == 0
-    names = ["a-shares-epsilon.png", "a-shares-epsilon.txt"]
-    assert capsys.readouterr().out == "".join(f"wrote {name}\n" for name in names)
-    ((finals, hue),) = drawn
-    assert hue == "epsilon" and finals.regret.dims == ("epsilon",)
-    assert main(["plot", "a.nc", "--shares", "--pareto"]) == 2
-    assert "one of --x, --curves, --pareto, --shares; see" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", kinds.KINDS)

@@ -1,6 +1,6 @@
-"""The HTML report, read as its text stands there, against its result by NumPy and SciPy alone.
+"""The numbers of a report against its result, by NumPy and SciPy alone.
 
-Its command and its curves: tests/reports/test_report.py.
+What else a page has, and its command: tests/reports/test_report.py.
 """
 
 from __future__ import annotations
@@ -8,112 +8,42 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Sequence
 from functools import cache
-from html.parser import HTMLParser
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 from pages import reader
+from reports.html_page import Page
 from scipy import special, stats
 from sizes import SMALL
 
 import fmab_jax as fmab
-from fmab_jax.analysis import privacy
 
-# Prices that the report is asked for, and where the report has "no noise" for none.
+# A price of the report, and the words for none.
 SERVER, LEVEL, DELTA = 25, 0.95, 1e-6
-TICKS = {"epsilon": "no noise", "rounds": "no round budget"}
+NONE = {"epsilon": "no noise", "rounds": "no round budget"}
 SIGNS = {"epsilon": "ε = ", "rounds": "R = "}
 POWERS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
-WHO = ("viewer", "observation", "where")
-VOID = {"meta", "img", "br", "input"}
+LEAK = "leak ε of single messages"
 
 
-class Part(NamedTuple):
-    """A section of the page: texts by tag, tables by caption, pictures in words."""
-
-    texts: dict[str, list[str]]
-    tables: dict[str, list[list[str]]]
-    alts: list[str]
-
-
-class Page(HTMLParser):
-    """Reads a page into its sections, by their ids."""
-
-    def __init__(self, text):
-        super().__init__(convert_charrefs=True)
-        self.parts = {"": Part({}, {}, [])}
-        self._id, self._caption, self._open = "", "", [("", [])]
-        self.feed(text.replace("\xa0", " "))
-
-    def handle_starttag(self, tag, attrs):
-        found = {name: value or "" for name, value in attrs}
-        if tag == "section":
-            self._id = found["id"]
-            self.parts[self._id] = Part({}, {}, [])
-        part = self.parts[self._id]
-        if tag == "img":
-            part.alts.append(found["alt"].replace("\xa0", " "))
-        if tag not in VOID:
-            self._open.append((tag, []))
-        if tag == "tr":
-            part.tables.setdefault(self._caption, []).append([])
-
-    def handle_data(self, data):
-        for _, texts in self._open:
-            texts.append(data)
-
-    def handle_endtag(self, tag):
-        own, texts = self._open.pop()
-        assert own == tag, (own, tag)
-        text, part = " ".join("".join(texts).split()), self.parts[self._id]
-        if tag == "caption":
-            self._caption = text
-        elif tag in ("th", "td"):
-            part.tables[self._caption][-1].append(text)
-        elif tag == "section":
-            self._id = ""
-        elif tag not in ("script", "style"):
-            part.texts.setdefault(tag, []).append(text)
-
-
-class Cell(NamedTuple):
+class Cell:
     """One configuration, by its own numbers."""
 
-    ticks: tuple[str, str]
-    leak: str
-    regret: np.ndarray
-    links: np.ndarray
-    rounds: np.ndarray
-    lost: np.ndarray
-    worse: np.ndarray
-    exploring: int
-
-    @property
-    def label(self):
-        return ", ".join(
-            tick if tick in TICKS.values() else sign + tick
-            for sign, tick in zip(SIGNS.values(), self.ticks, strict=True)
-        )
-
-
-def cells(data):
-    found = []
-    axes = [data[name].values for name in SIGNS]
-    for place in itertools.product(*map(range, data.seeds.shape)):
-        named = zip(SIGNS, axes, place, strict=True)
-        own = [TICKS[name] if axis[i] == "none" else f"{axis[i]:g}" for name, axis, i in named]
-        epsilon = axes[0][place[0]]
-        # Each of the agents that are heard adds noise for N times the epsilon of its sum.
-        leak = "no bound" if epsilon == "none" else f"{data.attrs['agents'] * epsilon:.4g}"
+    def __init__(self, data, place):
+        labels = [data[name].values[i] for name, i in zip(SIGNS, place, strict=True)]
+        self.ticks = [
+            NONE[name] if label == "none" else f"{label:g}"
+            for name, label in zip(SIGNS, labels, strict=True)
+        ]
+        # Each of N agents adds noise for N times the epsilon of its sum.
+        private = labels[0] != "none"
+        self.leak = f"{data.attrs['agents'] * labels[0]:.4g}" if private else "no bound"
         at = data[dict(zip(SIGNS, place, strict=True))]
-        ends = at.regret[:, -1].values, at.links[:, -1, 0].values, at.rounds_made.values
-        events = at.best_arm_lost.values, at.worse_arm_played.values
-        exploring = int((at.chosen_arm == -1).sum())
-        found.append(Cell((own[0], own[1]), leak, *ends, *events, exploring))
-    return found
+        self.regret, self.links = at.regret[:, -1].values, at.links[:, -1, 0].values
+        self.rounds = at.rounds_made.values
+        self.lost, self.worse = at.best_arm_lost.values, at.worse_arm_played.values
+        self.exploring = int((at.chosen_arm == -1).sum())
 
 
 def mean(values):
@@ -170,7 +100,8 @@ def as_number(text):
     return text.replace("−", "-").replace("+", "").replace("×10", "e").translate(POWERS)
 
 
-def told(text, value):
+def shows(text, value):
+    """Tells whether a printed number is this one, to the digits that it has."""
     plain = as_number(text)
     return bool(re.fullmatch(reader.NUMBER + r"(?:e-?\d+)?", plain)) and reader.same(plain, value)
 
@@ -178,207 +109,55 @@ def told(text, value):
 def ends(text, low, high):
     """Tells whether "[low, high]", or per cent of it, has these ends."""
     found = re.fullmatch(r"\[(\S+), (\S+)\](?: %)?", text)
-    return bool(found) and told(found[1], low) and told(found[2], high)
-
-
-def share(many, of):
-    """Returns the ends of the Clopper-Pearson interval, in per cent."""
-    found = stats.binomtest(many, of).proportion_ci(LEVEL, "exact")
-    return 100 * found.low, 100 * found.high
+    return bool(found) and shows(found[1], low) and shows(found[2], high)
 
 
 def hold(text, data):
-    """Holds what the report says against its result."""
-    page, own = Page(text), cells(data)
-    for check in (finals, shortly, compared, ledger, wrong, pictures, settings):
-        check(page, own, data)
+    """Holds the tables of a report against its result."""
+    cells = [Cell(data, place) for place in itertools.product(*map(range, data.seeds.shape))]
+    page = Page(text)
+    hold_finals(*page.table("Final values"), cells)
+    hold_comparisons(*page.table("Differences of mean regret"), cells)
+    hold_ledger(page.table("to whom")[1], data)
+    hold_events(*page.table("Seeds that went wrong"), cells)
 
 
-Cells = Sequence[Cell]
-LEAK = "leak ε of single messages"
-
-
-def finals(page, own, data):
-    """Holds final values: what a row shows."""
-    caption = "Final values, a row for each configuration"
-    heads, *rows = page.parts["finals"].tables[caption]
-    names = ["privacy parameter ε", "round budget R", LEAK, "regret", "interval, 95 %"]
-    assert heads[:5] == names
-    assert [row[:3] for row in rows] == [[*cell.ticks, cell.leak] for cell in own]
-    for cell, row in zip(own, rows, strict=True):
+def hold_finals(heads, rows, cells):
+    assert heads[:3] == ["privacy parameter ε", "round budget R", LEAK]
+    assert [row[:3] for row in rows] == [[*cell.ticks, cell.leak] for cell in cells]
+    for cell, row in zip(cells, rows, strict=True):
         middle, low, high = mean(cell.regret)
         wanted = {"regret": middle, "rounds": cell.rounds.mean(), "seeds": len(cell.regret)}
         wanted |= {"links, server": cell.links.mean(), "cost": SERVER * cell.links.mean()}
-        assert all(told(row[heads.index(head)], value) for head, value in wanted.items()), row
+        assert all(shows(row[heads.index(head)], value) for head, value in wanted.items()), row
         assert ends(row[heads.index("interval, 95 %")], low, high), row
         assert row[heads.index("± %")] == f"{100 * (high - middle) / middle:.2g}", row
 
 
-SENTENCE = re.compile(
-    r"With (?P<at>[^:]+): (?:(?P<first>.+?) costs (?P<cost>\S+) % (?P<verdict>more|less) regret "
-    r"than (?P<second>.+?)|no difference in regret is shown between (?P<one>.+?) and "
-    r"(?P<other>.+?): (?P<none>\S+) %) (?P<ends>\[\S+, \S+\])"
-    r"; (?:(?P<whose>.+?) leaks (?P<size>less|more): (?P<leak>.+?)"
-    r"|(?P<alike>leak no bound each \(messages\))); links (?P<links>.+?)\."
-)
+def hold_comparisons(heads, rows, cells):
+    """Holds the table of comparisons: one parameter at a time with the reference."""
+    reference = next(cell for cell in cells if set(cell.ticks) == set(NONE.values()))
+    pairs = []
+    for axis, sign in enumerate(SIGNS.values()):
+        for cell in cells:
+            if cell is not reference and cell.ticks[1 - axis] == reference.ticks[1 - axis]:
+                names = [reference.ticks[1 - axis], sign + cell.ticks[axis], reference.ticks[axis]]
+                pairs.append((cell, names))
+    values = [float(stats.ttest_rel(cell.regret, reference.regret).pvalue) for cell, _ in pairs]
+    assert heads[:3] == ["at", "first", "second"]
+    assert heads[-2:] == ["p-value", "p-value, Holm"]
+    for row, (cell, names), *p in zip(rows, pairs, values, holm(values), strict=True):
+        extra = mean(cell.regret - reference.regret)
+        share = percent(cell.regret, reference.regret)
+        assert row[:4] == [*names, f"{cell.leak} and {reference.leak}"], row[:4]
+        numbers = cell.regret.mean(), reference.regret.mean(), extra[0]
+        assert all(map(shows, row[4:7], numbers)) and ends(row[7], *extra[1:]), names
+        assert shows(row[8].removesuffix(" %"), share[0]) and ends(row[9], *share[1:]), names
+        assert all(map(shows, row[10:], p)), f"{names}: p-values {p}"
 
 
-def both(one, other):
-    return f"{one} each" if one == other else f"{one} and {other.removeprefix('ε = ')}"
-
-
-def pairs(own):
-    """Returns what is compared: one parameter at a time with the reference, which has neither."""
-    reference = next(cell for cell in own if set(cell.ticks) == set(TICKS.values()))
-    found = []
-    for axis in range(2):
-        for cell in own:
-            if cell is reference or cell.ticks[1 - axis] != reference.ticks[1 - axis]:
-                continue
-            first = list(SIGNS.values())[axis] + cell.ticks[axis]
-            found.append((cell, reference, reference.ticks[1 - axis], first, reference.ticks[axis]))
-    return found
-
-
-def sentence(text, pair, adjusted):
-    """Holds a sentence of a comparison against the seeds of both."""
-    cell, base, at, first, second = pair
-    found = SENTENCE.fullmatch(text)
-    assert found, f"cannot be read: {text}"
-    middle, low, high = percent(cell.regret, base.regret)
-    verdict = "none" if adjusted >= 1 - LEVEL else ("more" if middle > 0 else "less")
-    assert (found["verdict"] or "none") == verdict, first
-    named = ("first", "second") if found["verdict"] else ("one", "other")
-    assert found.group("at", *named) == (at, first, second)
-    if found["verdict"] == "less":
-        middle, low, high = -middle, -high, -low
-    assert told(found["cost"] or found["none"], middle) and ends(found["ends"], low, high), first
-    leaks = [each.leak for each in (cell, base)]
-    views = [leak if leak == "no bound" else f"ε = {leak} (single messages)" for leak in leaks]
-    if cell.leak != base.leak:
-        views = [f"{view} (messages)" if view == "no bound" else view for view in views]
-    # Of two without noise nothing is bounded; beside one of them, noise leaks less.
-    due = None if views == 2 * ["no bound"] else both(*views)
-    assert found["leak"] == due, f"{first} leaks {both(*views)}, not {found['leak']}"
-    assert bool(found["alike"]) == (due is None)
-    if due is not None:
-        assert (found["size"], found["whose"]) == ("less", first), first
-    links = both(*(f"{each.links.mean():.4g}" for each in (cell, base)))
-    assert found["links"] == links, f"{first} takes {links} links"
-
-
-def p_values(found):
-    return [float(stats.ttest_rel(one.regret, base.regret).pvalue) for one, base, *_ in found]
-
-
-def leak_of(cell):
-    """Returns a leak as a number."""
-    return float(cell.leak.replace("no bound", "inf"))
-
-
-def shortly(page, own, _):
-    """Holds the section "In short": the smallest, the comparisons, what went wrong."""
-    texts = page.parts["short"].texts["li"]
-    smallest, items = texts[:2], texts[2:]
-    # Whoever reads messages is told nothing sure, or all.
-    groups = {
-        trust: [cell for cell in own if (cell.leak == "no bound") == open_]
-        for trust, open_ in (
-            ("nobody, up to the epsilon of a message", False),
-            ("the server and the agents, with messages", True),
-        )
-    }
-    least = {trust: min(cell.regret.mean() for cell in cells) for trust, cells in groups.items()}
-    for text, trust in zip(smallest, sorted(groups, key=least.get), strict=True):
-        among = groups[trust]
-        best = min(among, key=lambda cell: cell.regret.mean())
-        safest = [cell for cell in among if leak_of(cell) == min(map(leak_of, among))]
-        safest = min(safest, key=lambda cell: cell.regret.mean())
-        number = r"(\S+) (\[.*?\]) \(95 %\): "
-        pattern = (
-            rf"Trusted “{trust}”: the smallest mean regret at the horizon, of {len(among)} "
-            rf"configurations, is {number}{re.escape(best.label)}"
-        )
-        if best.leak != "no bound":
-            pattern += rf", which leaks ε = {best.leak} \(single messages\)"
-        if safest.leak != best.leak:
-            pattern += rf"\. The smallest leak, ε = {safest.leak} \(single messages\), has {number}"
-            pattern += re.escape(safest.label)
-        found = re.fullmatch(rf"{pattern}\.", text)
-        assert found, f"{text} is not {pattern}"
-        numbers = zip(found.groups()[::2], found.groups()[1::2], strict=True)
-        for cell, (shown, around) in zip((best, safest), numbers, strict=False):
-            middle, low, high = mean(cell.regret)
-            assert told(shown, middle) and ends(around, low, high), middle
-    compared_ = pairs(own)
-    adjusted = holm(p_values(compared_))
-    for pair, value in zip(compared_, adjusted, strict=True):
-        starts = f": {pair[3]} costs", f" {pair[3]} and"
-        (text,) = [item for item in items if any(start in item for start in starts)]
-        sentence(text, pair, value)
-        items.remove(text)
-    lost, worse, exploring, unspent = items
-    _wrong_in_all(lost, own, "lost the best arm", [int(cell.lost.sum()) for cell in own])
-    _wrong_in_all(worse, own, "play a worse arm", [int(cell.worse.sum()) for cell in own])
-    shares = [100 * cell.exploring / len(cell.regret) for cell in own]
-    ranged = re.match(r"(\d+) to (\d+) % of the seeds still explore at T", exploring)
-    assert ranged and all(map(told, ranged.groups(), (min(shares), max(shares))))
-    short = [cell for cell in own if cell.ticks[1] == "2" and 0 < cell.rounds.mean() < 2]
-    assert unspent.startswith(
-        f"A budget of 2 rounds does not fit T in {len(short)} of {len(own)} rows: "
-    )
-
-
-def _wrong_in_all(text, own, what, many):
-    """Holds a sentence on how many of all seeds went wrong, and where most did."""
-    found = re.search(
-        rf"(\d+) of (\d+) (?:seeds )?{what}[^,]*, most in one configuration (\d+) of (\d+) "
-        r"\((?:95 % Clopper–Pearson interval )?([\d.]+)–([\d.]+) %\) at ([^.]*(?:\.\d+[^.]*)*)",
-        text,
-    )
-    most = int(np.argmax(many))
-    seeds = len(own[most].regret)
-    wanted = [sum(many), sum(len(cell.regret) for cell in own), many[most], seeds]
-    assert found and [int(each) for each in found.groups()[:4]] == wanted, what
-    assert all(map(told, found.groups()[4:6], share(many[most], seeds))), what
-    assert found[7] == own[most].label, f"most that {what} are at {own[most].label}"
-
-
-def compared(page, own, _):
-    """Holds the comparisons: count, sentences, table, p-values as they are and by Holm."""
-    part, asked = page.parts["comparisons"], pairs(own)
-    values = p_values(asked)
-    adjusted = holm(values)
-    signs = [np.sign((one.regret - base.regret).mean()) for one, base, *_ in asked]
-    verdicts = [int(s) if v < 1 - LEVEL else 0 for s, v in zip(signs, adjusted, strict=True)]
-    count = f"{len(asked)} comparisons: more regret {verdicts.count(1)}, less {verdicts.count(-1)}"
-    assert part.texts["p"][0] == f"{count}, no difference shown {verdicts.count(0)}.", count
-    for text, pair, value in zip(part.texts["li"], asked, adjusted, strict=True):
-        sentence(text, pair, value)
-    heads, *rows = part.tables["Differences of mean regret at the horizon"]
-    assert heads == [
-        *("at", "first", "second", "leaks ε of single messages", "regret, first", "regret, second"),
-        *("difference", "interval", "per cent", "interval of it", "p-value", "p-value, Holm"),
-    ]
-    numbers = zip(rows, asked, values, adjusted, strict=True)
-    for row, (cell, base, at, first, second), *ps in numbers:
-        extra, more = mean(cell.regret - base.regret), percent(cell.regret, base.regret)
-        assert row[:4] == [at, first, second, f"{cell.leak} and {base.leak}"], row[:4]
-        numbers = cell.regret.mean(), base.regret.mean(), extra[0]
-        good = all(map(told, row[4:7], numbers)) and ends(row[7], *extra[1:])
-        assert good and told(row[8].removesuffix(" %"), more[0]), f"{first}: {extra}, {more}"
-        assert ends(row[9], *more[1:]), f"{first}: {more}"
-        assert all(map(told, row[10:], ps)), f"{first}: p-values {ps}"
-    seeds = len(own[0].regret)
-    assert f"Student's t of the differences; {seeds} seeds each." in part.texts["p"][-1], seeds
-    assert f"adjusted for all {len(asked)} comparisons by Holm's method" in part.texts["p"][-1]
-
-
-def ledger(page, _, data):
-    """Holds who sees what: N ε, and what sums leak up to δ, by the law of their noise."""
-    _heads, *rows = page.parts["ledger"].tables["What is told of one reward, and to whom"]
-    kept = privacy.write_table(data.attrs["ledger"])[0]
-    assert [row[:3] for row in rows] == [[row[key] for key in WHO] for row in kept]
+def hold_ledger(rows, data):
+    """Holds N epsilon, and the leak of sums up to delta, by the law of their noise."""
     agents = int(data.attrs["agents"])
     epsilons = [value for value in data.epsilon.values if value != "none"]
     leaks = [agents * min(epsilons), agents * max(epsilons)]
@@ -386,90 +165,28 @@ def ledger(page, _, data):
     noises = {"single messages": 0, f"sums over {agents} agents": agents - 1, "actions": agents}
     wanted = [*((what, runs) for what in noises), *[("messages", "epsilon none")] * 2]
     assert [tuple(row[1:3]) for row in rows] == [*wanted, ("actions", "epsilon none")]
-    for row in rows[3:]:
-        assert row[3] == "no bound", f"without noise {row[0]} has {row[3]}"
-    for row, (what, many) in zip(rows, noises.items(), strict=False):
-        pattern = r"ε = (\S+) to ([\d.]+)"
-        values = list(leaks)
-        if many:
+    assert all(row[3] == "no bound" for row in rows[3:])
+    for row, (what, number) in zip(rows, noises.items(), strict=False):
+        pattern, values = r"ε = (\S+) to ([\d.]+)", list(leaks)
+        if number:
             pattern += r", and (\S+) to (\S+) up to δ = 10⁻⁶"
-            values += [up_to_delta(leak, many) for leak in leaks]
+            values += [up_to_delta(leak, number) for leak in leaks]
         found = re.fullmatch(pattern, row[3])
-        assert found and all(map(told, found.groups(), values)), what
+        assert found and all(map(shows, found.groups(), values)), what
 
 
-def wrong(page, own, _):
-    """Holds the seeds that went wrong: counts and shares."""
-    heads, *rows = page.parts["wrong"].tables["Seeds that went wrong"]
-    share_ = "share, 95 %"
-    assert heads == [
-        *("privacy parameter ε", "round budget R", LEAK, "seeds", "lost the best arm", share_),
-        *("play a worse arm at T", share_, "still exploring"),
+def hold_events(heads, rows, cells):
+    assert heads[3:] == [
+        *("seeds", "lost the best arm", "share, 95 %", "play a worse arm at T", "share, 95 %"),
+        "still exploring",
     ]
-    assert [row[:3] for row in rows] == [[*cell.ticks, cell.leak] for cell in own]
-    for cell, row in zip(own, rows, strict=True):
-        assert (row[3], row[8]) == (str(len(cell.regret)), str(cell.exploring)), cell.label
+    for cell, row in zip(cells, rows, strict=True):
+        assert row[:3] == [*cell.ticks, cell.leak]
+        assert (row[3], row[8]) == (str(len(cell.regret)), str(cell.exploring)), row
         for start, events in ((4, cell.lost), (6, cell.worse)):
-            many, shown = row[start : start + 2]
-            assert many == str(int(events.sum())), f"{cell.label}: {heads[start]}: {events.sum()}"
-            assert ends(shown, *share(int(events.sum()), len(events))), cell.label
-
-
-def size_of(data):
-    agents, arms = data.attrs["agents"], data.attrs["arms"]
-    return f"CDP-MAB, M = {agents} agents, K = {arms} arms, T = 10⁴ slots"
-
-
-def pictures(page, own, data):
-    """Holds captions and alternative texts: sizes, seeds, leaks, what went wrong."""
-    size = size_of(data)
-    for name in ("regret", "finals"):
-        (alt,), beside = page.parts[name].alts, page.parts[name].texts["p"]
-        assert alt in beside, f"{name}: the alternative text is not the text beside the picture"
-        assert f"{size}, {len(own[0].regret)} seeds" in alt and "95 %" in alt, name
-    (curves,), (points,) = page.parts["regret"].alts, page.parts["finals"].alts
-    by = {cell.leak: cell.ticks[0] for cell in own}
-    leaks = [f"{leak} ({t if leak == 'no bound' else f'ε = {t}'})" for leak, t in by.items()]
-    leaks = "; ".join(leaks)
-    told_leaks = f"Leak ε of one reward in single messages: {leaks}."
-    assert told_leaks in points, f"the leaks are {leaks}"
-    labels = {leak: [cell.label for cell in own if cell.leak == leak] for leak in by}
-    leaks = "; ".join(f"{leak} ({' / '.join(each)})" for leak, each in labels.items())
-    assert f"Leak ε of one reward in single messages: {leaks}." in curves, f"the leaks are {leaks}"
-    for what, events in (("lost", "lost"), ("play a worse arm at T", "worse")):
-        many = [int(getattr(cell, events).sum()) for cell in own]
-        words = "lost the best arm" if what == "lost" else "play a worse arm"
-        _wrong_in_all(points, own, words, many)
-        found = re.search(rf"Seeds that {what}.*?: (.*?)\.(?: Seeds| Cost|$)", curves)
-        assert found, f"who {what} is not told"
-        counts = dict(re.findall(r"([^;]*?): (\d+ of \d+ \(\S+ %\))(?:; )?", found[1]))
-        counts = {label: text for labels, text in counts.items() for label in labels.split(" / ")}
-        for cell, number in zip(own, many, strict=True):
-            text = counts[cell.label]
-            parts = re.fullmatch(r"(\d+) of (\d+) \(([\d.]+)–([\d.]+) %\)", text)
-            own_ends = share(number, len(cell.regret))
-            assert parts and (int(parts[1]), int(parts[2])) == (number, len(cell.regret))
-            assert told(parts[3], own_ends[0]) and told(parts[4], own_ends[1]), cell.label
-    assert f"Cost: {SERVER} per server link" in curves, f"a link costs {SERVER}"
-
-
-def settings(page, own, data):
-    """Holds what was asked."""
-    part = page.parts["question"]
-    assert f"{size_of(data)}." in part.texts["li"]
-    pairs_ = dict(zip(part.texts["dt"], part.texts["dd"], strict=True))
-    wanted = {
-        "privacy parameter ε": ", ".join(dict.fromkeys(cell.ticks[0] for cell in own)),
-        "round budget R": ", ".join(dict.fromkeys(cell.ticks[1] for cell in own)),
-        "seeds": f"{data.sizes['seed']} per configuration, root seed {data.attrs['root_seed']}",
-        "recorded slots": str(data.sizes["time"]),
-        "confidence level": "95 %",
-    }
-    assert {name: pairs_.get(name) for name in wanted} == wanted
-    trusts = (
-        "“nobody, up to the epsilon of a message” or “the server and the agents, with messages”"
-    )
-    assert f"; trusted: {trusts} (" in pairs_["CDP-MAB"]
+            assert row[start] == str(int(events.sum())), row
+            exact = stats.binomtest(int(events.sum()), len(events)).proportion_ci(LEVEL, "exact")
+            assert ends(row[start + 1], 100 * exact.low, 100 * exact.high), row
 
 
 @pytest.fixture(scope="module")
@@ -498,106 +215,21 @@ def test_a_report_says_what_its_result_holds(report, result):
     hold(report, result)
 
 
-def last_digit(found):
-    """Returns a text with the last digit of its first group changed."""
-    place = found.end(1) - found.start() - 1
-    digit = str((int(found[0][place]) + 1) % 10)
-    return found[0][:place] + digit + found[0][place + 1 :]
+# Of each section: a number, whose last digit is changed.
+BROKEN = [
+    r"Final values.*?<tbody>.*?>(\d,\d+)</td>",
+    r"Final values.*?<tbody>.*?>\[[\d,]+, (\d[\d,]+)\]",
+    r"Differences of mean.*?<tbody>.*?\+([\d,]+)</td>",
+    r"What is told.*?and ([\d.]+) to",
+    r"Seeds that went wrong.*?<tbody>.*?>(2)</td>",
+    r"Seeds that went wrong.*?<tbody>.*?\[[\d.]+, (\d+)\]",
+]
 
 
-def without(found):
-    """Returns a text without its first group."""
-    start = found.start()
-    return found[0][: found.start(1) - start] + found[0][found.end(1) - start :]
-
-
-def to(new):
-    """Returns who writes something else in the place of the first group."""
-    return lambda found: found[0].replace(found[1], new)
-
-
-def swapped(found):
-    """Returns a text with its two groups in each other's place."""
-    start, between = found.start(), found.string[found.end(1) : found.start(2)]
-    before, after = found[0][: found.start(1) - start], found[0][found.end(2) - start :]
-    return f"{before}{found[2]}{between}{found[1]}{after}"
-
-
-TR = r"<tr>(?:(?!</tr>).)*</tr>"
-HEADS = "Final values/What is told/Seeds that went wrong/Differences of mean"
-FINALS, TOLD, WRONG, DIFFERENCES = (rf"<caption>{words}.*?<tbody>" for words in HEADS.split("/"))
-# Section: what stands there, of which the last digit is another, or what becomes of it.
-BROKEN = {
-    "finals": (
-        (rf"{FINALS}({TR})", without),
-        (rf"{FINALS}({TR})\s*({TR})", swapped),
-        rf"{FINALS}.*?<td[^>]*>([\d.]+)</td>",  # a leak
-        rf"{FINALS}.*?>(\d,\d+)</td>",  # a regret
-        rf"{FINALS}.*?>\[[\d,]+, (\d[\d,]+)\]",
-        r"alt=.*?in single messages: ([\d.]+) ",
-        r"alt=.*?M.=.(4) agents",
-    ),
-    "comparisons": (
-        rf"{DIFFERENCES}.*?\+(\d+).%",
-        rf"{DIFFERENCES}.*?\+([\d,]+)</td>",
-        (r"\[(−)", without),
-        (rf"{DIFFERENCES}({TR})", without),
-        (r"(<li>(?:ε|With).*?</li>)", without),
-        (r"<td>([^<]+)</td><td>([^<]+)</td></tr>", swapped),  # p-values
-        (r"(Holm&#x27;s|Holm's)", to("Bonferroni's")),
-        r"more regret (\d+), less",
-        r"less (\d+), no",
-    ),
-    "ledger": (
-        r"ε.=.([\d.]+) to",
-        r"and ([\d.]+) to",  # up to δ
-        (rf"{TOLD}({TR})", without),
-        ("(single messages)", to("sums over 4 agents")),
-    ),
-    "wrong": (
-        rf"{WRONG}.*?>(2)</td>",
-        rf"{WRONG}.*?\[[\d.]+, (\d+)\]",
-    ),
-    "short": (
-        (r"costs [^ ]*?.%.(more)", to("less")),
-        (r"costs [^ ]*?.%.(less)", to("more")),
-        (
-            r"no difference in regret is shown between (ε.=.1) and (no noise): (\d+)",
-            lambda m: f"{m[1]} costs {m[3]}\xa0% more regret than {m[2]}",
-        ),
-        r"leaks less: ε.=.([\d.]+) ",
-        (r"leaks (less): ε", to("more")),
-        (r"; (p.=.|ε.=.|R.=.)[^;:]* leaks less", to("q = ")),
-        r"which leaks ε.=.([\d.]+) ",
-        r"smallest leak, ε.=.([\d.]+) ",
-        (r"Trusted “(nobody).*?”", to("everybody")),
-        r"links ([\d.]+) and",
-        r"of (4) configurations",
-        r"is ([\d.,]+) \[",  # the smallest
-        (r"\(95.%\): (no noise)", to("ε = 1")),
-        r"of (96) seeds lost",
-        r"configuration (\d+) of 16",
-        r"(\d+).%.of the seeds still",
-    ),
-    "regret": (
-        r"alt=.*?single messages: ([\d.]+) \(",
-        r"alt=.*?slots, (16) seeds",
-        (r"alt=.*?T.=.10(⁴)", to("⁵")),
-    ),
-    "question": (r"<dd>(16) per", r"root seed (\d+)"),
-}
-
-
-@pytest.mark.parametrize(
-    ("where", "place"), [(name, i) for name, changes in BROKEN.items() for i in range(len(changes))]
-)
-def test_a_broken_report_is_caught(report, result, where, place):
-    """Would catch a reader of reports that lets one of these pass."""
-    start = report.index(f'<section id="{where}"')
-    end = report.index("</section>", start)
-    case = BROKEN[where][place]
-    pattern, change = (case, last_digit) if isinstance(case, str) else case
-    broken, many = re.subn(pattern, change, report[start:end], count=1, flags=re.S)
-    assert many == 1 and broken != report[start:end]
+@pytest.mark.parametrize("pattern", BROKEN)
+def test_a_broken_report_is_caught(report, result, pattern):
+    """Would catch a reader of reports that overlooks a number."""
+    place = re.search(f"<caption>{pattern}", report, re.S).end(1)
+    digit = str((int(report[place - 1]) + 1) % 10)
     with pytest.raises(AssertionError):
-        hold(report[:start] + broken + report[end:], result)
+        hold(report[: place - 1] + digit + report[place:], result)
