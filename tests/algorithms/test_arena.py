@@ -21,8 +21,6 @@ import fmab_jax as fmab
 from fmab_jax.algorithms.kl_ucb import largest_mean
 from fmab_jax.core import keys, laplace, normal
 
-ALPHA = 1e-6
-HORIZON = 300
 # Draw by draw. Every policy has talked by then, and LCC-UCB has begun its third epoch.
 SLOTS, SEEDS = 130, 3
 # Numbers of a draw that is rejected until it is right.
@@ -140,38 +138,6 @@ def problem_named(name):
     if name in SMOOTH:
         return fmab.Problem(means[0], AGENTS, rewards=fmab.Gaussian(SMOOTH[name]))
     return problem_of(means)
-
-
-def p_values(algorithm, name, runs, first=0):
-    """Of regret at three slots, the package against the twin with Python's own numbers."""
-    _, twin, means = SETTINGS[name]
-    times, seeds = [40, 150, HORIZON], range(first, first + runs)
-    ours = fmab.simulate(algorithm, problem_named(name), HORIZON, seeds, times=times).regret.values
-    theirs = np.empty((runs, 3))
-    for i in range(runs):
-        run = twin(
-            twins.Chance(means, first + i, SMOOTH.get(name, 0.0)), AGENTS, len(means[0]), HORIZON
-        )
-        theirs[i] = np.cumsum(gaps_of(means)[run.actions].sum(axis=1))[np.array(times) - 1]
-    # The last digits are those of another order of sums.
-    ours, theirs = ours.round(9), theirs.round(9)
-    found = [scipy.stats.ks_2samp(ours[:, j], theirs[:, j]).pvalue for j in range(3)]
-    spread = np.sqrt((ours.var(0, ddof=1) + theirs.var(0, ddof=1)) / runs)
-    z = (ours.mean(0) - theirs.mean(0)) / np.maximum(spread, 1e-12)
-    return np.array([*found, *2 * scipy.stats.norm.sf(abs(z))])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SETTINGS)
-def test_the_law_is_that_of_the_slow_twin(name):
-    """Would catch numbers that are not independent, used twice, or of another law."""
-    assert p_values(SETTINGS[name][0], name, 300).min() > ALPHA
-
-
-@pytest.mark.slow
-def test_the_comparison_sees_another_epsilon():
-    """Would catch a comparison too weak to tell epsilon = 1 from 2."""
-    assert p_values(fmab.adap_ucb(2.0), "adap_ucb", 300).min() < ALPHA
 
 
 def test_the_kl_index_solves_its_equation():
@@ -302,15 +268,6 @@ def fed1_ucb(chance, _, means, agents, horizon, pulls):
     return [finished(active, gaps, agents, regret, phase, horizon - slot)]
 
 
-ELIMINATION_MEANS = np.array([0.9, 0.75, 0.5, 0.2])
-ELIMINATION = {
-    "dp_se": (fmab.dp_se(0.4), 20_000, 0.4),
-    "dist_dp_se": (fmab.dist_dp_se(0.05), 20_000, 0.05),
-    "dist_dp_se, hardly private": (fmab.dist_dp_se(5.0), 10_000, 5.0),
-    "fed1_ucb": (fmab.fed1_ucb(pulls=10), 10_000, 10),
-}
-
-
 # Gaps about as large as the distance at which an arm leaves, where noise decides.
 CLOSE = np.array([0.9, 0.7, 0.68, 0.5])
 # name: (algorithm, twin's name, horizon, what the twin takes)
@@ -370,34 +327,6 @@ def test_private_elimination_is_that_of_the_slow_twin_draw_by_draw(name):
     if not alone:
         np.testing.assert_array_equal(data.chosen_arm.values, [end[0].chosen for end in ends])
     assert len(np.unique(data.rounds_made)) > 1 and len(np.unique(data.regret[:, -1])) > 3
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ELIMINATION)
-def test_private_elimination_has_the_law_of_the_slow_twin(name):
-    """Would catch noise by every agent in place of one, old epochs remembered, another radius."""
-    assert elimination_p_values(name, 600).min() > ALPHA
-
-
-def elimination_p_values(name, runs):
-    """Of regret at T: the package against the twin, and against agents drawn one by one."""
-    algorithm, horizon, epsilon = ELIMINATION[name]
-    means = ELIMINATION_MEANS
-    plain, chance = name.split(",")[0], Drawn(7)
-    twin = fed1_ucb if plain == "fed1_ucb" else private_elimination
-    ends = (twin(chance, plain, means, 4, horizon, epsilon) for _ in range(runs))
-    slow = [sum(each.regret for each in end) for end in ends]
-    problem = fmab.Problem(means, agents=4)
-    fast, apart = (
-        fmab.simulate(
-            algorithm, problem, horizon, 20_000, times=1, sum_agents=together
-        ).regret.values[:, -1]
-        for together in (True, False)
-    )
-    # The last digits are those of another order of sums.
-    fast, apart, slow = (np.round(x, 6) for x in (fast, apart, slow))
-    assert np.unique(fast).size > 1 and fast.std() > 0.01 * fast.mean()
-    return np.array([scipy.stats.ks_2samp(fast, other).pvalue for other in (slow, apart)])
 
 
 @pytest.mark.parametrize(

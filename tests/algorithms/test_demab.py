@@ -16,7 +16,6 @@ import scipy.stats
 import fmab_jax as fmab
 from fmab_jax.core import keys, laplace, normal
 
-ALPHA = 1e-6
 PHASES = 14
 
 
@@ -269,24 +268,6 @@ FOUND = {
     "chosen_arm": "chosen",
     "agents_lost": "lost",
 }
-
-
-def p_values(name, runs):
-    """Of regret at T and of numbers sent: the package against the twin with NumPy's numbers."""
-    means, agents, horizon, epsilon = setting = SETTINGS[name]
-    slow = [demab(Drawn(run), means, agents, horizon, epsilon) for run in range(runs)]
-    data = fmab.simulate(setting.algorithm, setting.problem, horizon, 20_000, times=1)
-    fast = data.regret.values[:, -1].round(3)
-    theirs = np.array([run.regret[-1] for run in slow]).round(3)
-    sent = scipy.stats.ks_2samp(data.numbers_sent.values, [run.sent for run in slow])
-    return np.array([scipy.stats.ks_2samp(fast, theirs).pvalue, sent.pvalue])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SETTINGS)
-def test_the_law_is_that_of_the_slow_twin(name):
-    """Would catch numbers that are used twice, of another law, or not independent of each other."""
-    assert p_values(name, 600).min() > ALPHA
 
 
 def test_noise_is_as_small_as_the_length_of_a_phase_promises():

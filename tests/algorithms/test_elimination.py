@@ -19,8 +19,7 @@ from altered import altered
 import fmab_jax as fmab
 from fmab_jax import accounts, elimination
 from fmab_jax.algorithms.families import alone
-from fmab_jax.core import keys, laplace
-from fmab_jax.core.curves import Curves
+from fmab_jax.core import laplace
 from fmab_jax.core.scope import own_settings
 from fmab_jax.core.trials import Outcome
 from fmab_jax.draws.base import Round
@@ -186,29 +185,6 @@ def test_the_loop_has_the_law_of_the_slow_reference(name, times):
     assert min(p.values()) > ALPHA, p
 
 
-def test_private_waiting_is_told_where_it_is_on():
-    """Would catch a figure that does not say what its agents go by."""
-    off, on = (fmab.ddp_mab(1.0, "ring", private_waiting=private) for private in (False, True))
-    assert on.settings() == off.settings() | {"private_waiting": "private waiting = yes"}
-
-
-@pytest.mark.slow
-def test_the_comparison_sees_a_small_change():
-    """Would catch a comparison too weak to tell one waiting slot or 5 % of epsilon apart."""
-    means, horizon, epsilon, *_ = SETTINGS["server, private"]
-    others = range(20_000, 40_000)
-    exact = simulated("server, private", 20_000)
-    louder = fmab.cdp_mab(epsilon * 0.95)
-    noisier = fmab.simulate(louder, fmab.Problem(means), horizon, others, times=3)
-    assert same_law(exact.regret.values[:, -1], noisier.regret.values[:, -1]) < ALPHA
-    means, horizon, epsilon, *_, rules = SETTINGS["flooding, unequal"]
-    exact = simulated("flooding, unequal", 20_000)
-    shorter = fmab.ddp_mab(epsilon, UNEVEN, **rules)
-    waited = fmab.simulate(shorter, fmab.Problem(means), horizon, others, times=3)
-    first = exact.waiting_regret.values[:, -1]
-    assert same_law(first, waited.waiting_regret.values[:, -1]) < ALPHA
-
-
 def oracle_p_values(seeds):
     p = {}
     for cell in oracle.CELLS:
@@ -322,12 +298,6 @@ def test_fed1_ucb_has_the_loss_of_an_independent_run(setting):
     assert float(loss.mean()) == pytest.approx(FED1_LOSS[setting], rel=0.05)
 
 
-def test_fed1_ucb_needs_the_means_of_all_agents():
-    """Would catch agents that follow own means: no agent's own best arm is the best of all."""
-    data = fmab.simulate(fmab.fed1_ucb(pulls=500), fed1_problem(5), 10**6, 20, times=1)
-    assert (data.chosen_arm == 9).mean() > 0.9 and 0 < data.links[:, -1].values.max() < 1000
-
-
 def ends_at(arms, agents, wait):
     """Returns a horizon at which the first round ends, its wait included, and its pulls per arm."""
     for horizon in range(100, 500):
@@ -438,43 +408,6 @@ def test_an_epoch_is_planned_from_what_is_known():
             assert (bool(cut.draws), int(cut.explored)) == (fits, horizon)
             # Nothing is uploaded of an epoch that does not end.
             assert float(cut.round.fresh) == (pulls - 30) * fits
-
-
-@pytest.mark.parametrize(
-    ("active", "done", "lost", "gap", "chosen", "worse", "final"),
-    [
-        (1, 3, False, 0.0, 2, 0, 0.0),
-        (1, 3, True, 0.25, 2, 6, 0.25),
-        # Exploring: nobody plays an arm, what is played costs the mean of the active gaps.
-        (3, 3, False, 0.25, -1, 0, 0.125),
-        (3, 3, True, 0.25, -1, 0, 0.125),
-        # The budget of 4 rounds is spent.
-        (3, 4, False, 0.25, 2, 6, 0.25),
-        (3, 5, False, 0.0, 2, 0, 0.0),
-    ],
-)
-def test_an_outcome_tells_what_was_decided(active, done, lost, gap, chosen, worse, final):
-    """Would catch an arm said to be played while agents explore, a budget spent a round late, lost
-    agents counted as one, or the regret of another arm from the last epoch on."""
-    trial = bound(fmab.cdp_mab(0.5, rounds=4))
-    known = dict(slot=60, regret=7.0, gaps=0.125 * active, active=active, chosen=2, lost=lost)
-    known |= dict(rounds=done, reported=9, number=done, pulls=40.0)
-    gaps = np.array([1.0, 1, gap, 1, 1, 1, 1])
-    with own_settings():
-        grid, curve = jnp.array([50, 70, 90]), jnp.array([1.0, 2.0, 3.0])
-        curves = Curves(curve, None, jnp.array([1, 2, 3], jnp.int32))
-        found, unknown = (
-            accounts.finish_run(
-                trial, jnp.asarray(gaps), grid, state_of(trial, **known | {"pulls": pulls}), curves
-            )
-            for pulls in (40.0, math.nan)
-        )
-    assert found.regret.tolist() == [1.0, 7 + 6 * gap * 10, 7 + 6 * gap * 30]
-    assert (int(found.chosen_arm), int(found.agents_worse)) == (chosen, worse)
-    assert (float(found.final_gap), int(found.agents_lost)) == (final, 6 * lost)
-    told = int(found.rounds), int(found.arms_reported), int(found.active_arms)
-    assert told == (done, 9, active) and found.rounds_by.tolist() == [1, 2, 3]
-    assert found.waiting_regret is None and np.isnan(unknown.regret).all()
 
 
 @pytest.mark.parametrize(
@@ -630,36 +563,6 @@ def test_aggregates_are_weighted_sums_of_rewards_and_noise():
 
 
 @pytest.mark.parametrize("remembers", [True, False])
-def test_noises_are_those_of_the_aggregate_where_arms_are_shared_out(remembers):
-    """Would catch noise of earlier epochs counted where an aggregate is over the last one alone."""
-    draws = bound(fmab.kl_se(0.5, split=True), fmab.Problem.uniform(3, 2)).draws
-    draws = replace(draws, remembers=remembers)
-    with own_settings():
-
-        @jax.jit
-        def counts(draws):
-            zero = jnp.zeros(2)
-            arms = {"arm": jnp.arange(2, dtype=jnp.uint32), "alive": zero == 0.0}
-            arms |= {"rank": jnp.arange(2), "parameters": (zero + 0.5,)}
-            arms |= {name: zero for name in draws.sums}
-            found = []
-            for number, pulls in ((1, 9.0), (2, 18.0)):
-                slots = draws.slots(jnp.float64(2.0), jnp.float64(9.0))
-                words = keys.stream_key(jax.random.key(0), jnp.int32(number), keys.NOISE)
-                given = (jnp.int32(number), jnp.float64(pulls), jnp.float64(9.0), slots)
-                now = Round(*given, words, words, jnp.float64(1.0))
-                sums, _ = draws.hear(arms, now)
-                arms = {**arms, **sums}
-                found.append(draws.counts(arms, jnp.float64(number), now)[1])
-            return jnp.stack(found)
-
-        first, second = counts(draws).tolist()
-    # Six slots of three agents for 18 pulls: one agent pulls both arms.
-    assert first == [2.0, 2.0]
-    assert second == ([4.0, 4.0] if remembers else first)
-
-
-@pytest.mark.parametrize("remembers", [True, False])
 def test_what_is_new_from_an_agent_is_all_since_it_was_heard(remembers):
     """Would catch an agent that reports the last epoch alone, or a report of it sent twice."""
     draws = bound(fmab.cdp_mab(0.5, participation=0.5), fmab.Problem.uniform(3, 2), room=4).draws
@@ -749,71 +652,6 @@ def test_agents_alone_go_by_their_own_means(monkeypatch):
     ):
         np.testing.assert_array_equal(data[field].values, value, field)
     np.testing.assert_allclose(data.final_gap.values, 2 * 0.2 / 5, rtol=1e-12)
-
-
-@pytest.mark.slow
-def test_private_waits_go_by_the_noise_that_is_sent():
-    """Would catch waits that stay un-noised, and a parameter that changes what it should not.
-
-    Nobody waits on a complete graph; without noise there is nothing to go by but rewards.
-    """
-    means, horizon, epsilon, *_ = SETTINGS["flooding, private waits"]
-    problem = fmab.Problem(means)
-
-    def waited(noise, graph, private, seeds=4000, **more):
-        algorithm = fmab.ddp_mab(noise, graph, private_waiting=private)
-        return fmab.simulate(algorithm, problem, horizon, seeds, times=3, **more)
-
-    bare, noisy = (waited(epsilon, UNEVEN, private) for private in (False, True))
-    assert float(noisy.waiting_regret[:, -1].mean()) > 1.1 * float(
-        bare.waiting_regret[:, -1].mean()
-    )
-    p = same_law(noisy.waiting_regret.values[:, -1], bare.waiting_regret.values[:, -1])
-    assert p < ALPHA
-    alone = waited(epsilon, UNEVEN, True, sum_agents=False)
-    assert alone.regret.identical(noisy.regret)
-    for noise, graph in ((None, UNEVEN), (epsilon, "complete")):
-        first, second = (waited(noise, graph, private, 64) for private in (False, True))
-        assert np.allclose(first.regret, second.regret, rtol=1e-12)
-        assert np.array_equal(first.waiting_regret, second.waiting_regret)
-
-
-@pytest.mark.slow
-def test_agents_alone_that_lose_the_best_arm_are_all_counted():
-    """Would catch the agents that lost the best arm counted as one, or as their largest number."""
-    # Agents 1, 3 and 4 have another best arm of their own than the global one.
-    data = run(fmab.single_mab(None), horizon=10**7, seeds=200)
-    np.testing.assert_array_equal(data.agents_lost.values, 3)
-    np.testing.assert_array_equal(data.chosen_arm.values, 0)
-    np.testing.assert_allclose(data.final_gap.values, np.mean([0, 0.18, 0, 0.3, 0.18]), rtol=1e-12)
-    np.testing.assert_array_equal(data.agents_worse.values, 3)
-
-
-@pytest.mark.slow
-def test_agents_that_explore_play_no_worse_arm():
-    """Would catch seeds said to play a worse arm because some agent still explores."""
-    problem = fmab.Problem([0.9, 0.6, 0.1], agents=5)
-    data = fmab.simulate(fmab.single_mab(None), problem, horizon=1500, seeds=200)
-    mixed = (data.chosen_arm == 0) & (data.final_gap > 0)
-    assert int(mixed.sum()) > 10
-    # Whoever kept the best arm, and has one arm left, plays the best one.
-    assert int(data.agents_lost.sum()) == 0 and not data.worse_arm_played.any()
-
-
-@pytest.mark.slow
-def test_what_is_played_at_the_horizon_costs_its_gap():
-    """Would catch a final gap of another arm than the one that is played, or in other units."""
-    times = [9_999, 10_000]
-    for algorithm in (fmab.cdp_mab(0.5, rounds=2, schedule_gap=0.9), fmab.cdp_mab(0.5)):
-        data = run(algorithm, horizon=10_000, times=times)
-        rate = np.diff(data.regret.values, axis=1)[:, 0]
-        np.testing.assert_allclose(rate, 5 * data.final_gap.values, atol=1e-6)
-    # A budget that is spent at once leaves a worse arm in some seeds, and the table counts them.
-    hasty = run(fmab.cdp_mab(0.03, rounds=1, schedule_gap=1.0), horizon=10_000, times=times)
-    rate = np.diff(hasty.regret.values, axis=1)[:, 0]
-    np.testing.assert_allclose(rate, 5 * hasty.final_gap.values, atol=1e-6)
-    assert 0 < int(hasty.worse_arm_played.sum()) < hasty.sizes["seed"]
-    np.testing.assert_array_equal(hasty.worse_arm_played.values, rate > 1e-6)
 
 
 def test_certain_rewards_give_the_run_computed_by_hand():

@@ -1,7 +1,6 @@
 """Policies of episodes and KL-SE against slow twins, draw by draw."""
 
 import math
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -219,25 +218,6 @@ def test_adap_ucb_is_that_of_the_slow_twin_draw_by_draw(epsilon, given):
     assert checked >= 4 and len(ended) > 2
 
 
-@pytest.mark.parametrize("secure", [False, True])
-@pytest.mark.parametrize("algorithm", [fmab.dp_imed, fmab.dp_klucb])
-def test_another_index_keeps_the_ledger_of_its_family(algorithm, secure):
-    """Would catch "no noise is stated" of a policy that only decides otherwise, and an epsilon that
-    a plug-in keeps which learns without noise."""
-    rows = fmab.privacy_ledger(algorithm(0.5, secure=secure), 5, colluding=2)
-    assert rows[0].epsilon == 0.5 and all(row.epsilon < math.inf for row in rows)
-
-    class Bare(algorithm):
-        name = "bare"
-
-        @staticmethod
-        def learn(state, pulls, rewards, noise, episode, params):
-            return algorithm.learn(state, pulls, rewards, 0.0 * noise, episode, params)
-
-    bare = fmab.privacy_ledger(Bare(0.5, secure=secure), 5)
-    assert all(row.epsilon == math.inf for row in bare)
-
-
 def tilted(q, low, high):
     """The logarithm of the mean of e^(-l X - k (1 - X')), for X and X' of the mean q."""
     return np.log(1 - q + q * np.exp(-low)) + np.log(q + (1 - q) * np.exp(-high))
@@ -353,71 +333,6 @@ def test_kl_se_is_that_of_the_slow_twin_draw_by_draw(epsilon, given):
         assert data.active_arms.values[seed] == active
         assert data.chosen_arm.values[seed] == chosen
     assert len(ended) > 3
-
-
-def own_uniforms(run):
-    """As `uniforms`, from a generator of the twin's own."""
-    return np.random.default_rng(run).uniform(size=(2, EPISODES, len(MEANS)))
-
-
-def episodes_of(index, secure, run):
-    """Final regret of a run of the twin of `dp_imed` or `dp_klucb`: three agents, T = 700."""
-    gaps = MEANS.max() - MEANS
-    return sum(
-        play(index, own_uniforms(3 * run + agent), gaps, 700, 0.8, 1.7, 3 if secure else 1)[0][700]
-        for agent in range(1 if secure else 3)
-    )
-
-
-def epochs_of(epsilon, secure, split, run):
-    """Final regret of a run of the twin of `kl_se`: four agents, T = 4,000."""
-    rules = {"secure": secure, "split": split}
-    return eliminate(own_uniforms(run), MEANS.max() - MEANS, 4, 4000, epsilon, 2.0, 7, **rules)[0]
-
-
-# In law: algorithm, agents, T, and the twin's final regret of a run.
-SETTINGS = {
-    "dp_imed": (fmab.dp_imed(0.8, growth=1.7), 3, 700, partial(episodes_of, dp_imed, False)),
-    "dp_imed, secure sum": (
-        fmab.dp_imed(0.8, growth=1.7, secure=True),
-        *(3, 700, partial(episodes_of, dp_imed, True)),
-    ),
-    "dp_klucb": (fmab.dp_klucb(0.8, growth=1.7), 3, 700, partial(episodes_of, dp_klucb, False)),
-    "dp_klucb, secure sum": (
-        fmab.dp_klucb(0.8, growth=1.7, secure=True),
-        *(3, 700, partial(episodes_of, dp_klucb, True)),
-    ),
-    "kl_se": (
-        fmab.kl_se(2.0, growth=2.0, first=7),
-        *(4, 4000, partial(epochs_of, 2.0, False, False)),
-    ),
-    "kl_se, secure sum": (
-        fmab.kl_se(0.6, growth=2.0, first=7, secure=True),
-        *(4, 4000, partial(epochs_of, 0.6, True, False)),
-    ),
-    "kl_se, arms shared out": (
-        fmab.kl_se(2.0, growth=2.0, first=7, split=True),
-        *(4, 4000, partial(epochs_of, 2.0, False, True)),
-    ),
-}
-
-
-def p_values(name, runs, seeds=4000):
-    """Of equal means, and of equal distribution functions, of the final regret."""
-    algorithm, agents, horizon, twin = SETTINGS[name]
-    data = fmab.simulate(algorithm, fmab.Problem(MEANS, agents=agents), horizon, seeds, times=1)
-    slow, fast = np.array([twin(run) for run in range(runs)]), data.regret.values[:, -1]
-    # Few values are possible: sums in another order must not put equal ones in order.
-    slow, fast = slow.round(6), fast.round(6)
-    means = scipy.stats.ttest_ind(fast, slow, equal_var=False).pvalue
-    return np.array([means, scipy.stats.ks_2samp(fast, slow).pvalue])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SETTINGS)
-def test_laws_are_those_of_the_slow_twins(name):
-    """Would catch one random number that decides about two arms, agents or epochs."""
-    assert p_values(name, 100).min() > 1e-6
 
 
 def wandering(random, epsilon, growth, first, agents, wait, horizon):

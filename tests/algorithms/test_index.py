@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, NamedTuple
 
-import fresh
 import index_twins as twins
 import jax
 import jax.numpy as jnp
@@ -14,7 +13,6 @@ import networkx as nx
 import numpy as np
 import pytest
 import quick
-import scipy.stats
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import gosine as fmab_gosine
@@ -23,7 +21,6 @@ from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges import server
 from fmab_jax.core.instances import Instance
-from fmab_jax.errors import Refusal
 from fmab_jax.run import batches, compilation, configs
 
 ALPHA = 1e-6
@@ -146,37 +143,6 @@ def test_edges_are_those_of_the_slow_twin(name, edge):
         assert_is_the_twin(data, seed, run, gaps_of(means), horizon, algorithm.exchange(agents))
 
 
-def p_values(name, runs, change=lambda algorithm: algorithm):
-    """Of regret at three slots and of lost agents, the package against the twin's own numbers."""
-    algorithm, twin, talks, means = SETTINGS[name]
-    times = [40, 150, HORIZON]
-    data = fmab.simulate(change(algorithm), problem_of(means), HORIZON, runs, times=times)
-    graph, gaps = twins.ring(AGENTS), gaps_of(means)
-    theirs = np.empty((runs, len(times)))
-    for i in range(runs):
-        reward, neighbour = twins.own_chance(means, graph, i)
-        arguments = (means, AGENTS, HORIZON, reward, neighbour)
-        theirs[i] = twins.regret(twin(*(arguments if talks else arguments[:-1])), gaps)[times]
-    ours = data.regret.values
-    found = [scipy.stats.ks_2samp(ours[:, j], theirs[:, j]).pvalue for j in range(len(times))]
-    spread = np.sqrt((ours.var(0, ddof=1) + theirs.var(0, ddof=1)) / runs)
-    z = (ours.mean(0) - theirs.mean(0)) / np.maximum(spread, 1e-12)
-    return np.array([*found, *2 * scipy.stats.norm.sf(abs(z))])
-
-
-@pytest.mark.parametrize(
-    "name", quick.only(["alone", "pooled", "gosine, ring"], "pooled", "gosine, ring")
-)
-def test_the_law_is_that_of_the_slow_twin(name):
-    """Would catch rewards or neighbours that are not independent, or of another law."""
-    assert p_values(name, 300).min() > ALPHA
-
-
-def test_the_comparison_sees_another_alpha():
-    """Would catch a comparison too weak to tell alpha = 2 from 1.5."""
-    assert p_values("alone", 300, lambda _: fmab.ucb1(alpha=1.5)).min() < ALPHA
-
-
 def outcomes(configs, seeds, batch):
     """[config] of every field, all configs in the same batches."""
     which = np.repeat(np.arange(len(configs)), len(seeds))
@@ -221,31 +187,6 @@ def test_bits_depend_on_neither_batch_nor_neighbours(name):
                 np.testing.assert_array_equal(values, found[field], err_msg=field)
 
 
-DEVICES = """
-import jax, numpy as np, sys
-import fmab_jax as fmab
-found = []
-for algorithm in (fmab.ucb1(), fmab.ucb1(pooled=True), fmab.gosine("star")):
-    data = fmab.simulate(algorithm, fmab.Problem.uniform(4, 9), 200, 16, times=10)
-    found += [data.regret.values, data.rounds_made.values[:, None]]
-assert len(jax.devices()) == int(sys.argv[2])
-np.save(sys.argv[1], np.hstack(found))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.as_users_have_it
-def test_bits_do_not_depend_on_the_devices(tmp_path):
-    """Would catch a loop or a branch that one device decides for another."""
-    saved = []
-    for devices in (1, 2):
-        path = tmp_path / f"{devices}.npy"
-        flags = f"--xla_force_host_platform_device_count={devices}"
-        fresh.script(DEVICES, path, devices, XLA_FLAGS=flags, JAX_PLATFORMS="cpu")
-        saved.append(np.load(path))
-    np.testing.assert_array_equal(*saved)
-
-
 def test_phases_of_gosine_end_at_cubes():
     """Would catch a cube root that is off by a rounding, for every phase that can be run."""
 
@@ -265,15 +206,6 @@ def test_phases_of_gosine_end_at_cubes():
     with jax.enable_x64(True):
         found = np.asarray(jax.vmap(due)(jnp.asarray(slots)))
     np.testing.assert_array_equal(slots[found], cubes)
-
-
-def test_links_of_gosine_are_exact():
-    """Would catch a phase counted a slot late, or twice: M links at slots 1, 8, 27, ..., 1000."""
-    times = [0, 1, 7, 8, 26, 27, 63, 64, 999, 1000]
-    data = fmab.simulate(fmab.gosine(), fmab.Problem.uniform(6, 4), 1000, 8, times=times)
-    links = data.links.sel(meter="peer")
-    expected = 6 * np.array([0, 1, 1, 2, 2, 3, 3, 4, 9, 10])
-    np.testing.assert_array_equal(links, np.broadcast_to(expected, links.shape))
 
 
 class Counted(NamedTuple):
@@ -332,81 +264,6 @@ def test_rounds_that_depend_on_counts_are_charged_at_their_slots():
     np.testing.assert_array_equal(links, found)
     # Data decided when: in most slots some seeds have had another number of rounds.
     assert (np.ptp(links, axis=0) > 0).mean() > 0.5
-
-
-def test_due_says_yes_or_no_for_all_agents_together():
-    """Would catch an answer for each row that is taken for one of all."""
-
-    @dataclass(frozen=True)
-    class Each(Counts):
-        name: ClassVar[str] = "each"
-
-        @staticmethod
-        def due(state, slot, params):
-            return state.pulls[:, 1] - state.told[:, 0] >= params["new"]
-
-    with pytest.raises(Refusal, match=r"due returns bool of shape \(3,\), not true or false"):
-        fmab.simulate(Each(), fmab.Problem([0.75, 0.25], agents=3), 40, 8)
-
-
-class Walk(NamedTuple):
-    last: jax.Array
-    heard: jax.Array
-
-
-@dataclass(frozen=True)
-class Wanderer(IndexPolicy):
-    """Pulls a random arm; remembers the last slot, and what it drew when it talked."""
-
-    name: ClassVar[str] = "wanderer"
-
-    @staticmethod
-    def init(rows, arms, slot, params):
-        return Walk(jnp.zeros((rows, 1)), slot.uniform(rows))
-
-    @staticmethod
-    def choose(state, slot, params):
-        return (slot.uniform(state.last.shape[0])[:, 0] * 10.0).astype(jnp.int32)
-
-    @staticmethod
-    def update(state, pulls, rewards, slot, params):
-        return state._replace(last=jnp.full_like(state.last, slot.time))
-
-    @staticmethod
-    def due(state, slot, params):
-        return slot.number % 7 == 0
-
-    @staticmethod
-    def communicate(state, slot, params):
-        return state._replace(heard=slot.uniform(state.heard.shape[0]))
-
-    @staticmethod
-    def in_play(state):
-        return jnp.arange(10.0)[None, :] < 10.0 * state.heard
-
-    @staticmethod
-    def commit(state):
-        return (state.last[:, 0] % 10.0).astype(jnp.int32)
-
-
-def test_a_filling_may_draw_and_keep_whatever_it_likes():
-    """Would catch numbers that repeat over slots, agents or purposes, and a state that runs on.
-
-    The wanderer commits to the last slot's last digit; its regret is that of uniform play; the arms
-    in play say which number it drew at slot 203, which is the one with that identity.
-    """
-    means = np.linspace(0.05, 0.95, 10)
-    problem = fmab.Problem(means, 4)
-    rows = [configs.bind(Wanderer(), problem, t, times=10) for t in (203, 66)]
-    first, second = outcomes(rows, np.arange(200), 128)
-    assert (first["chosen_arm"] == 3).all() and (second["chosen_arm"] == 6).all()
-    assert (first["rounds"] == 29).all() and (second["rounds"] == 9).all()
-    drawn = np.array([uniforms(seed, 203, 4, keys.PARTICIPATION)[203] for seed in range(3)])
-    np.testing.assert_array_equal(first["active_arms"][:3], np.ceil(10 * drawn).max(axis=1))
-    gap, pulls = means.max() - means, 4 * 203
-    z = (first["regret"][:, 9] - pulls * gap.mean()) / np.sqrt(pulls * gap.var())
-    assert scipy.stats.kstest(z, "norm").pvalue > ALPHA
-    assert abs(scipy.stats.pearsonr(z, second["regret"][:, 9]).statistic) > 0.3
 
 
 @pytest.mark.parametrize("name", FIRST)
@@ -477,42 +334,3 @@ def test_what_all_agents_play_together_counts_for_each(arm, gap):
     told = {"active_arms": 4, "chosen_arm": arm, "agents_lost": 0, "final_gap": gap}
     assert found | told == found
     assert found["agents_worse"] == 5 * (gap > 0) and found["arms_reported"] == 12
-
-
-def test_rewards_are_of_each_agents_own_law_and_padding_has_none():
-    """Would catch a row of padding that is rewarded, one agent's mean for all, or the number that
-    releases a reward for the one that draws it."""
-    sure = np.array([[1.0, 0, 1, 0], [0, 1, 1, 0], [1, 1, 1, 0], [0, 0, 1, 0], [1, 0, 1, 0]])
-    filled = np.concatenate([sure, np.ones((2, 4))])
-    arms = {False: np.array([0, 0, 1, 2, 3, 0, 0], np.int32), True: np.array([0], np.int32)}
-    wanted = {False: [1.0, 0, 1, 1, 0], True: [3.0]}
-    for pooled, arm in arms.items():
-        algorithm = fmab.ucb1(pooled=pooled)
-        trial = algorithm.bind(fmab.Problem(sure), 100, exchange=algorithm.exchange(5), room=7)
-        with jax.enable_x64(True):
-            means = jnp.asarray(filled)
-            instance = Instance(means, jnp.zeros(4), jnp.asarray(0.25), (means,))
-            rewarded = jax.jit(partial(index_trial.rewarded, as_arrays(trial)))
-            found = rewarded(instance, jax.random.key(1), jnp.int64(7), jnp.asarray(arm))
-        assert found[:5].tolist() == wanted[pooled], pooled
-
-
-# Ulps by which sums over agents may depend on the padding.
-ROOM_ULPS = 4
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [*FIRST, "wanderer"])
-def test_padding_of_agents_changes_nothing(name):
-    """Would catch a row without an agent that is heard, counted or drawn for."""
-    problem = fmab.Problem.uniform(5, 10)
-    algorithm = EACH.get(name) or Wanderer()
-    plain, padded = (
-        outcomes([configs.bind(algorithm, problem, 300, room=room)], np.arange(8), 8)[0]
-        for room in (5, 13)
-    )
-    for field, values in plain.items():
-        if field in ("regret", "final_gap"):
-            np.testing.assert_array_max_ulp(values, padded[field], ROOM_ULPS)
-        else:
-            np.testing.assert_array_equal(values, padded[field], err_msg=field)

@@ -15,7 +15,6 @@ import quick
 import fmab_jax as fmab
 from fmab_jax import draws
 from fmab_jax.algorithms.base import known
-from fmab_jax.core import keys
 from fmab_jax.core.backend import traced_for
 from fmab_jax.core.scope import own_settings
 from fmab_jax.layouts import Dense, Ragged, choose, ragged
@@ -251,79 +250,6 @@ def test_every_elimination_and_way_of_drawing_is_compared():
     assert CASES["alike"][0][1].arms > 20 and CASES["ring"][0][1].arms > 20
 
 
-def add(arms, now):
-    """Adds to sums, and looks at them."""
-    x = arms["x"] * now
-    one, row = arms["one"] + x, arms["row"] + jnp.stack([x, -x, 0.0 * x], axis=-1)
-    rank = arms["rank"].astype(jnp.float64) * (arms["arm"].astype(jnp.float64) + 1.0)
-    return {"one": one, "row": row, "mean": one}, {"best": one, "play": row, "ranks": rank}
-
-
-def judge(arms, now):
-    """Drops what is behind by some."""
-    best, most = now
-    stays = arms["alive"] & (best - arms["mean"] < most)
-    least = jnp.where(stays, -arms["one"], -jnp.inf)
-    return {"alive": stays}, {"left": stays.astype(jnp.int32), "least": least, "who": stays}
-
-
-class Rows(draws.SplitArms):
-    """Ranks arms, and adds up a number and a row of numbers of each."""
-
-    sums = {"one": (), "row": (3,)}
-
-
-@pytest.mark.parametrize("kind", [Dense, Ragged])
-def test_a_layout_adds_up_and_reduces_as_numpy_does(kind, monkeypatch):
-    """Would catch an arm compared with another trial's best or limit, ties that go to the last arm,
-    padding of the list that is an arm, ranks among arms that have left, and sums of another arm."""
-    monkeypatch.setattr(ragged, "_CHUNK", 12)
-    rng = np.random.default_rng(3)
-    x, ends = rng.integers(0, 5, (5, 7)) / 4, set()
-    rows = Rows(**vars(bound("shared out")[0].trial.draws))
-
-    @jax.jit
-    def turn(arms, plays, now, limit):
-        arms = layout.keep(arms, plays)
-        wanted = {"best": "max", "play": "first_max", "ranks": "sum"}
-        arms, first = layout.sweep(add, arms, now, **wanted)
-        wanted = {"left": "sum", "least": "first_max", "who": "by_arm"}
-        arms, second = layout.sweep(judge, arms, (first["best"], limit), **wanted)
-        return arms, first | second
-
-    with own_settings():
-        layout = kind(5, 7)
-        start = layout.start({"x": jnp.asarray(x)}, rows)
-        for _ in range(20):
-            arms, plays, alive = start, np.ones(5, bool), np.ones((5, 7), bool)
-            sums, limit = np.zeros((5, 7)), rng.choice([0.3, 0.6, 1.5, 9.0], 5)
-            for _ in range(5):
-                now = rng.integers(1, 5, 5) / 2
-                arms, found = turn(arms, plays, now, limit)
-                sums += x * now[:, None]
-                for trial in np.flatnonzero(plays):
-                    among = np.flatnonzero(alive[trial])
-                    values = sums[trial, among]
-                    stays = values.max() - values < limit[trial]
-                    left = among[stays]
-                    wanted = {
-                        "best": values.max(),
-                        "play": [among[values.argmax()], among[values.argmin()], among[0]],
-                        "ranks": (np.arange(len(among)) * (among + 1)).sum(),
-                        "left": len(left),
-                        "least": left[values[stays].argmin()],
-                        "who": np.isin(np.arange(7), left),
-                    }
-                    for name, value in wanted.items():
-                        np.testing.assert_array_equal(found[name][trial], value, err_msg=name)
-                    alive[trial] = wanted["who"]
-                # One more trial is over.
-                plays = plays & (np.arange(5) != rng.integers(5))
-            ends |= {tuple(row) for row in alive}
-    # Arms that are first in their trial left, and arms that are last.
-    assert {row[0] for row in ends} == {row[-1] for row in ends} == {True, False}
-
-
 def test_only_processors_list_arms_and_only_those_that_are_judged_one_by_one():
     """Would catch a list where each step waits for a host, or whose numbers do not fit; and arms in
     a list, one at a time, of a rule that compares them."""
@@ -386,16 +312,3 @@ def test_what_is_said_of_a_function_ends_where_it_is_restated():
     assert list(lasting.values()) == [since, by_agent, since, since]
     assert set(trial(fmab.kl_se(1.0)).prepared_from) == {"number", "pulls"}
     assert {"horizon", "radius"} & set(trial(Prepares(1.0)).prepared_from) == {"horizon"}
-
-
-def test_keys_in_a_loop_are_the_keys():
-    """Would catch a round of the cipher left out, or turned by the other group's distances."""
-    key = jax.random.key(7)
-    for platform in LAYOUTS:
-        with traced_for(platform):
-            for number in (1, 2, 1000):
-                streams = keys.REWARD, keys.NOISE, keys.ALONE
-                found = keys.stream_keys(key, jnp.int32(number), *streams)
-                for stream, words in zip(streams, found, strict=True):
-                    wanted = keys.stream_key(key, number, stream)
-                    assert [int(x) for x in words] == [int(x) for x in wanted]

@@ -153,15 +153,6 @@ def test_a_law_that_breaks_its_contract_is_named(what):
     assert refused(check_law, make()).startswith(told)
 
 
-def test_a_problem_looks_at_its_law():
-    """Would catch a law that is never looked at: its numbers would be those of no distribution."""
-    law = finite()
-    assert Problem([0.5, 0.25], 2, law).rewards is law
-    refuses(
-        "^Own.parameters=mean 1 at mean 0: ", Problem, [0.5, 0.25], 2, BROKEN["another mean"][0]()
-    )
-
-
 def between(wrong, low=0.3, high=0.32):
     """Returns a law on finitely many values that is none at means that nobody probes."""
     right = (lambda m: 1 - m, lambda m: 0 * m, lambda m: m)

@@ -146,54 +146,7 @@ def test_what_is_not_asked_for_is_never_worked_out(asked, long, platform):
     np.testing.assert_array_equal(np.unique(np.concatenate([[], *calls])), np.sort(x[where]))
 
 
-@pytest.mark.parametrize("asked", [False, True])
-def test_what_nobody_asks_for_is_no_work_for_all(asked):
-    """Catches a branch that becomes a choice between two results where trials are batched."""
-    calls = []
-
-    def exact(x):
-        jax.debug.callback(lambda x: calls.append(x), x)
-        return 2.0 * x
-
-    where = np.zeros((3, 4), bool)
-    where[1, 2] = asked
-    x = np.arange(12.0).reshape(3, 4)
-    draw = jax.vmap(lambda where, x: rare.where_any(where, exact, x, x))
-    found = jax.jit(draw)(where, x)
-    jax.effects_barrier()
-    np.testing.assert_array_equal(found, np.where(where, 2 * x, x))
-    assert bool(calls) == asked
-
-
 # --- rows that are read where they lie ---
-
-
-@pytest.mark.parametrize("ends_alike", [False, True])
-@pytest.mark.parametrize("alike", [False, True])
-def test_rows_of_a_table(alike, ends_alike):
-    """Catches another row or number, and rows taken for equal where only some are."""
-    values = whole(5, 7)
-    if alike:
-        values[:] = values[0]
-    elif ends_alike:
-        values[-1] = values[0]
-    row = RNG.integers(5, size=40).astype(np.int32)
-    place, x = RNG.integers(7, size=40).astype(np.int32), whole(40)
-
-    def read(row, place, x):
-        table = Table(jnp.asarray(values), row)
-        return (
-            table[place],
-            table.whole(),
-            Table(table.values, row // 2).at(row - row // 2),
-            table.apply(lambda own, x: x * own[2] + own[3], x),
-        )
-
-    own = values[row]
-    wanted = own[np.arange(40), place], own, own, x * own[:, 2] + own[:, 3]
-    for found in (jax.vmap(read)(row, place, x), jax.jit(jax.vmap(read))(row, place, x)):
-        for mine, right in zip(found, wanted, strict=True):
-            np.testing.assert_array_equal(mine, right)
 
 
 @pytest.mark.parametrize("together", [False, True])
@@ -249,24 +202,6 @@ def test_loops_end_where_they_end(platform, most):
     np.testing.assert_array_equal(jit_for(platform, jax.vmap(added))(x), 32 * x + 26)
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
-def test_what_is_stored_is_what_was_given(platform):
-    """Catches the other branch's values, in a batch and out of it."""
-    values = np.arange(6), whole(6), np.arange(6) % 2 == 0
-
-    def kept(number, *values):
-        return rare.stored(number >= 0, *values)
-
-    for number, draw in (
-        (np.int64(1), kept),
-        (np.int64(1), jax.vmap(kept, (None, 0, 0, 0))),
-        (np.arange(6), jax.vmap(kept, (0, None, 0, None))),
-    ):
-        found = jit_for(platform, draw)(number, *values)
-        for mine, right in zip(found, values, strict=True):
-            np.testing.assert_array_equal(mine, np.broadcast_to(right, mine.shape), strict=True)
-
-
 def test_a_program_is_traced_for_one_platform_in_one_thread():
     """Catches a setting that outlives its program, also one that fails, or is another thread's."""
     seen = []
@@ -314,13 +249,6 @@ def test_what_many_ask_for_is_worked_out_once(distinct, few, platform):
     np.testing.assert_array_equal(found["y"], wanted)
     np.testing.assert_array_equal(found["number"], 2**53 + 1)
     assert sum(counted) == (16 if few and platform == "cpu" else 96)
-
-
-def test_whole_numbers_that_differ_are_not_taken_for_one_another():
-    """Catches integers told apart as float64, which has one number for several of them."""
-    number = 2**53 + np.arange(20) % 2
-    found = jax.jit(functools.partial(rare.once_for_all, lambda x: x + 1))(number)
-    np.testing.assert_array_equal(found, number + 1)
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)

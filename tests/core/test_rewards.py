@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import quick
-from draws import ALPHA, MILLION, at_uniform, group_sums, induced_cdf, jit_for, two_sided, words
+from draws import ALPHA, MILLION, at_uniform, group_sums, induced_cdf, jit_for, words
 from plugs import ThreePoint
 from scipy import special, stats
 
-from fmab_jax.core import binomials, keys, rewards, samplers
+from fmab_jax.core import binomials, keys, rewards
 from fmab_jax.core.rewards import Bernoulli, FiniteSupport, Gaussian, Law, Ratings
 from fmab_jax.draws import groups
 
@@ -224,49 +224,6 @@ def test_law_of_few_rewards_of_agents_that_differ(name):
         assert distance_of_few(means, pulls) <= 1e-6, pulls
 
 
-@pytest.mark.parametrize("broken", ["no check", "always the next", "one agent too few"])
-def test_broken_checks_are_seen(broken, monkeypatch):
-    """Negative control of the test above: each fault moves the law by more than 1e-6."""
-    at_most = binomials.binomials_at_most
-    if broken == "no check":
-        monkeypatch.setattr(binomials, "doubtful_step", lambda u, _: jnp.full(u.shape, jnp.nan))
-    elif broken == "always the next":
-        monkeypatch.setattr(binomials, "binomials_at_most", lambda k, *_: jnp.zeros(k.shape))
-    else:
-        monkeypatch.setattr(
-            binomials,
-            "binomials_at_most",
-            lambda k, n, inside, p: at_most(k, n, inside.at[0].set(0.0), p),
-        )
-    assert distance_of_few(FEW["sure"], 9) > 1e-6
-
-
-def test_expansion_errs_by_less_than_is_checked():
-    """Catches a bound on the expansion's error that some group of agents exceeds."""
-    rng = np.random.default_rng(7)
-    for _ in range(200):
-        agents, kind = rng.choice([2, 7, 50]), rng.integers(3)
-        means = [
-            rng.random((agents, 1)) * rng.random(),
-            np.where(rng.random((agents, 1)) < 0.5, 0.1 * rng.random(), 1 - 0.1 * rng.random()),
-            rng.beta(0.2, 0.2, (agents, 1)),
-        ][kind]
-        one = np.array([c.sum() for c in Bernoulli().cumulants(jnp.asarray(means))])
-        pulls = math.ceil(rng.uniform(10.1, 60) / max(one[1], 1e-12))
-        if pulls * agents > 20_000:
-            continue
-        exact = convolved([np.array([1 - p, p]) for p in means[:, 0]], [pulls] * agents)
-        below, above = np.cumsum(exact), np.cumsum(exact[::-1])[::-1] - exact
-        likely = (below > 1e-7) & (above > 1e-7)
-        # At its own distribution function's value, the edge of a count is the count.
-        # As long for all groups: nothing is compiled anew.
-        k, u = (np.resize(x, 512) for x in (np.flatnonzero(likely), below[likely]))
-        smooth = samplers.smoothed([jnp.full(k.shape, pulls * c) for c in one])
-        error = np.abs(np.asarray(samplers.smooth_quantile(jnp.asarray(u), smooth)) - 0.5 - k)
-        allowed = (0.04 + 0.006 * stats.norm.ppf(u) ** 6) / (pulls * one[1]) ** 2
-        assert (error < np.minimum(allowed, 0.5)).all()
-
-
 AT_MOST = [
     *((14, 50, 0.05), (14, 50, 0.93), (10**9, 50, 1e-9), (10**9, 3, 1 - 4e-9)),
     *((100, 1, 0.5), (1, 200, 0.5), (20, 7, 0.0), (20, 7, 1.0)),
@@ -323,40 +280,6 @@ def test_law_of_ratings_by_agents_that_differ():
     law = Ratings([1, 2, 3, 4, 5])
     fewest = fewest_pulls(law, table)
     assert fewest < 30 and distance(law, table, fewest) <= 1e-6
-
-
-@pytest.mark.slow
-def test_law_of_random_ratings():
-    """Catches a law, of 2 to 7 levels, with 1e-6 or more at its threshold; 400 are tried."""
-    rng = np.random.default_rng(5)
-    for number in range(400):
-        levels = int(rng.integers(2, 8))
-        table = rng.dirichlet(np.full(levels, 10 ** rng.uniform(-1, 1.3)))
-        if number % 3 == 0:
-            table = table * 10 ** rng.uniform(-4, 0, levels)
-        table /= table.sum()
-        law = Ratings(range(levels))
-        one = one_pull(law, table[None, :])
-        if table.max() > 0.9995 or not believed(law, 30_000 * one):
-            continue
-        n = fewest_pulls(law, table[None, :])
-        assert distance(law, table[None, :], n) <= 1e-6, (table, n)
-
-
-def test_combs_are_seen_only_by_their_decay(monkeypatch):
-    """Negative control: catches a comparison of laws that could not fail.
-
-    Without the decay, ratings of 1 and 5 with few between are believed while they are a comb.
-    """
-    table = np.array([[0.5, 0.0005, 0.0, 0.0005, 0.499]])
-    law = Ratings([1, 2, 3, 4, 5])
-    monkeypatch.setattr(samplers, "_DECAY", 0.0)
-    _smooth.clear_cache()
-    early = fewest_pulls(law, table)
-    monkeypatch.undo()
-    _smooth.clear_cache()
-    assert fewest_pulls(law, table) > 20 * early
-    assert distance(law, table, early) > 0.1
 
 
 def test_decay_bounds_the_characteristic_function():
@@ -425,35 +348,6 @@ def test_small_sums_of_ratings(name, pulls):
     moved = table + 0.01 * table.max() * (np.arange(len(table)) == 1)
     moved[table.argmax()] -= 0.01 * table.max()
     assert chi_square(values, support, convolved([moved], [pulls])) < ALPHA
-
-
-@pytest.mark.slow
-def test_ratings_without_a_lattice():
-    """Catches levels that are rounded to a lattice: sums of three tell all ten apart."""
-    levels, table = (1.0, 1.0 + math.sqrt(2) / 7, 3.7), np.array([0.3, 0.5, 0.2])
-    law = Ratings(levels)
-    for pulls in (3, 18):
-        assert not believed(law, pulls * one_pull(law, table[None, :]))
-    values = np.asarray(million_sums(law, *words(3), jnp.float64(3), tuple(table)))
-    scaled = (np.array(levels) - 1) / 2.7
-    counts = [(i, j, 3 - i - j) for i in range(4) for j in range(4 - i)]
-    support = np.array([np.dot(c, scaled) for c in counts])
-    exact = np.array([stats.multinomial.pmf(c, 3, table) for c in counts])
-    order = np.argsort(support)
-    assert chi_square(values, support[order], exact[order]) > ALPHA
-
-
-@pytest.mark.slow
-def test_large_sums_of_ratings_that_are_never_believed():
-    """Catches an exact path that stops at few pulls: mean and variance of a billion pulls."""
-    law, table = Ratings([0, 1, math.pi]), (0.2, 0.5, 0.3)
-    values = np.asarray(million_sums(law, *words(4), jnp.float64(1e9), table))
-    scaled = np.array([0, 1 / math.pi, 1])
-    mean = np.dot(table, scaled)
-    variance = np.dot(table, scaled**2) - mean**2
-    z = (values - 1e9 * mean) / math.sqrt(1e9 * variance)
-    assert two_sided(z.mean() * 1e3) > ALPHA
-    assert two_sided((np.mean(z**2) - 1) * math.sqrt(MILLION / 2)) > ALPHA
 
 
 @pytest.mark.parametrize("pulls", [1, 5, 700])
@@ -610,24 +504,6 @@ def test_group_sums_do_not_depend_on_batch_or_room(law, platform):
     np.testing.assert_array_equal(found, due)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("pulls", [6.0, 60.0])
-def test_draws_of_group_sums(pulls):
-    """Catches groups that share a uniform, or a sum that is cut at one agent's range."""
-    means = np.array([[0.2], [0.5], [0.9], [0.4], [0.7]]) * np.ones(WIDTH)
-    many = jax.jit(jax.vmap(functools.partial(summed, Bernoulli()), (0, None, None, None)))
-    seeds = np.arange(200_000, dtype=np.uint32)
-    wide = np.array([[1.0, 1, 1, 0, 0], [0, 0, 0, 1, 1]])
-    found = np.asarray(many(seeds, pulls, (means,), wide))
-    for g, agents in enumerate(([0.2, 0.5, 0.9], [0.4, 0.7])):
-        exact = convolved([np.array([1 - p, p]) for p in agents], [int(pulls)] * len(agents))
-        for arm in range(3):
-            assert chi_square(found[:, g, arm], np.arange(len(exact)), exact) > ALPHA
-    flat = found.reshape(len(seeds), 6)
-    pairs = np.corrcoef(flat.T)[np.triu_indices(6, 1)]
-    assert two_sided(np.abs(pairs).max() * math.sqrt(len(seeds))) * len(pairs) > ALPHA
-
-
 @pytest.mark.parametrize("platform", ["cpu", "gpu"])
 @pytest.mark.parametrize("law", [*LAWS, Gaussian(1.0), Exponential()], ids=lambda x: x.name)
 def test_agents_may_share_their_law(law, platform):
@@ -644,22 +520,6 @@ def test_agents_may_share_their_law(law, platform):
     # Rounding may differ where there is no lattice.
     np.testing.assert_allclose(found, draw(lane, *wide), rtol=4e-16)
     assert (found[0] == 0).all() and (found[1:] != 0).any(axis=1).all()
-
-
-@pytest.mark.slow
-def test_sums_that_are_sure():
-    """Catches noise on arms that always, or never, pay; and agents that are looped over for it."""
-    means = np.full((ROWS, WIDTH), 0.5)
-    means[:, ARM] = [1.0, 0.0, 1.0]
-    means[1:, ARM[2]] = 0.0
-    found = summed(
-        Bernoulli(),
-        jnp.uint32(0),
-        jnp.float64(1e9),
-        (jnp.asarray(means),),
-        jnp.asarray(MEMBER),
-    )
-    np.testing.assert_array_equal(found, [[2e9, 0, 1e9], [2e9, 0, 0]])
 
 
 def test_an_empty_group_draws_nothing():

@@ -2,17 +2,13 @@
 
 import functools
 import itertools
-import json
-from pathlib import Path
 
-import fresh
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import quick
 from draws import ALPHA, LATTICE, MILLION, at_uniform, induced_cdf, jit_for, two_sided, words
-from jax.sharding import AxisType, Mesh, PartitionSpec
 from scipy import special, stats
 
 import fmab_jax
@@ -32,7 +28,6 @@ from fmab_jax.core.problems import Problem
 from fmab_jax.run import compilation, configs
 
 pytestmark = pytest.mark.usefixtures("x64")
-Cell = tuple[float, float]
 
 
 # --- the binomial law, computed from the quantile function without a draw ---
@@ -157,95 +152,6 @@ def test_induced_law_of_fair_coins():
     assert found[:, 1].max() < 3e-8
 
 
-def broken_kurtosis(original, n, p):
-    """The expansion without its squared-kurtosis term."""
-    pq = p * (1.0 - p)
-    v = n * pq - 1.0 / 12.0
-    g2 = (n * pq * (1.0 - 6.0 * pq) + 1.0 / 120.0) / (v * v)
-    lost = jnp.sqrt(v) * g2 * g2 / 384
-    shares = (3.0, 0.0, -24.0, 0.0, 29.0, 0.0)
-    return tuple(x + share * lost for x, share in zip(original(n, p), shares, strict=True))
-
-
-def broken_sheppard(original, n, p):
-    """The expansion around the binomial's variance, without Sheppard's -1/12."""
-    v, middle = n * p * (1.0 - p), n * p - 0.5
-    wider = jnp.sqrt(v / (v - 1.0 / 12.0))
-    *powers, constant = original(n, p)
-    return (*(x * wider for x in powers), middle + (constant - middle) * wider)
-
-
-@pytest.mark.parametrize("broken", [broken_kurtosis, broken_sheppard])
-def test_broken_expansions_are_seen(broken, monkeypatch):
-    """Negative control: catches a comparison of laws that could not fail."""
-    original = binomials._powers
-    monkeypatch.setattr(binomials, "_powers", lambda *law: broken(original, *law))
-    cells = [at_variance(n, samplers.SMOOTH_VARIANCE + 1) for n in (200.0, 1e4, 1e9)]
-    assert discrepancy(at_uniform(one_by_one), cells)[:, 1].max() > 3e-6
-
-
-def test_trusting_the_expansion_too_early_is_seen(monkeypatch):
-    """Negative control: catches an expansion that is believed unchecked from too low a variance."""
-    monkeypatch.setattr(binomials, "SMOOTH_VARIANCE", 20.0)
-    assert discrepancy(at_uniform(one_by_one), [at_variance(1e6, 21.0)])[0, 1] > 1e-6
-
-
-def test_error_bound_of_the_expansion():
-    """Catches a coefficient of the expansion, or an error bound that steps near it could escape.
-
-    At the normal quantile of P(X <= j) the expansion should be at the step j + 1/2.
-    """
-    zs, ns, ps, steps = [], [], [], []
-    shares = (1e-9, 1e-4, 0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
-    for variance in (4, 4.5, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 35, 39):
-        for p in shares:
-            for n in np.ceil(variance / (p * (1 - p))) + np.arange(3):
-                mass = stats.binom.pmf(np.arange(min(n, n * p + 100) + 1), n, p)
-                below, above = np.cumsum(mass)[:-1], np.cumsum(mass[::-1])[::-1][1:]
-                z = np.where(
-                    below < 0.5,
-                    special.ndtri(np.minimum(below, 0.5)),
-                    -special.ndtri(np.minimum(above, 0.5)),
-                )
-                j = np.flatnonzero(np.abs(z) < 7)
-                zs.append(z[j])
-                steps.append(j + 0.5)
-                ns.append(np.full(len(j), n))
-                ps.append(np.full(len(j), p))
-    z, n, p, step = map(np.concatenate, (zs, ns, ps, steps))
-    edge = jax.jit(lambda z, *law: normal.horner(z, binomials._powers(*law)))(z, n, p)
-    error = np.abs(np.asarray(edge) + 0.5 - step)
-    bound = (0.02 + 0.003 * z**6) / (n * p * (1 - p)) ** 2
-    assert len(z) > 10_000 and (error / bound).max() < 0.7
-    # The bound is no more generous than it must be: it is nearly reached.
-    assert (error / bound).max() > 0.4
-
-
-@pytest.mark.parametrize("way", ["one_by_one, cpu", "by_rows, cpu"])
-def test_quantile_is_monotone_and_symmetric(way):
-    """Catches a seam between the expansion and the sum where a larger u gives a smaller count.
-
-    Uniforms 2^-44 and more apart; closer ones may differ by rounding. Also catches counting the
-    wrong outcome where p > 1/2: X with p is n - X with 1 - p, at 1 - u.
-    """
-    rng = np.random.default_rng(1)
-    n = np.repeat([20.0, 44.0, 165.0, 1e4, 1e6, 1e9], 6)[:, None]
-    p = np.tile([0.5, 0.7, 0.9, 0.999, 1 - 4e-9, 1 - 5e-5], 6)[:, None]
-    i = np.unique(
-        np.concatenate([rng.integers(0, 2**44, 3000), np.arange(50), 2**44 - np.arange(1, 51)])
-    )
-    u = (i * 2**8 + 0.5) / LATTICE
-    shape = (len(n), len(u))
-    flat = [np.broadcast_to(x, shape).reshape(-1) for x in (u, n, p)]
-    found = np.asarray(WAYS[way](*flat)).reshape(shape)
-    assert (np.diff(found, axis=1) >= 0).all()
-    assert (found[:, -1] > found[:, 0]).sum() >= 30
-    mirrored = np.asarray(WAYS[way](1 - flat[0], flat[1], 1 - flat[2])).reshape(shape)
-    # At p = 1/2 exactly nothing is mirrored.
-    likely = p[:, 0] > 0.5
-    np.testing.assert_array_equal(found[likely], (n - mirrored)[likely])
-
-
 # --- binomial draws ---
 
 reward_sum = rewards.Bernoulli().total
@@ -290,44 +196,6 @@ def test_counts_are_exact_up_to_2_to_the_53(way):
     u = (np.arange(4096) + 0.5) / 4096
     odd = np.asarray(quantile(u, np.full(4096, 1e12), np.full(4096, 0.3)))
     assert odd.dtype == np.float64 and 0.4 < np.mean(odd % 2) < 0.6
-
-
-def in_process(function, **environment):
-    """Returns what a function of this module prints in a new process, stopped if it hangs."""
-    here = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})"
-    call = f"{here}; import test_samplers; test_samplers.{function}()"
-    return fresh.script(call, timeout=300, **environment)
-
-
-# Not so large that a mistake would never end.
-MANY = 2.0**33
-
-
-def beside_each_other():
-    """Prints counts of few trials, and of many beside them; some in rows, some of ratings."""
-    lane = jnp.arange(4, dtype=jnp.uint32)
-    table = [jnp.full(1, 0.2)] * 5
-    draws = {
-        "one by one": lambda n: binomials.binomials(words(2, 4), lane, n, jnp.full(1, 0.5)),
-        "by rows": lambda n: binomials.binomials(
-            words(2, 4), lane[None], n[None], jnp.full((1, 1), 0.5)
-        ),
-        "ratings": lambda n: rewards.Ratings([1, 2, 3, 4, 5]).total(*words(2, 4), lane, n, *table),
-    }
-    with jax.enable_x64(True):
-        found = {}
-        for name, draw in draws.items():
-            trials = jnp.array([[2.0], [MANY]])
-            found[name] = jax.jit(jax.vmap(draw))(trials).reshape(2, 4).tolist()
-        print(json.dumps(found))
-
-
-def test_few_trials_do_not_make_many_beside_them_slow():
-    """Catches a search, for all lanes of a `vmap`, through as many values as the largest lane
-    has: each took minutes."""
-    for few, many in json.loads(in_process("beside_each_other")).values():
-        assert all(0.0 <= each <= 2.0 for each in few)
-        assert all(abs(each / MANY - 0.5) < 0.01 for each in many)
 
 
 def equations(jaxpr, depth=0):
@@ -541,12 +409,6 @@ def test_no_variables_add_up_to_nothing():
 
 
 @jax.jit
-def million_laplace_sums(k0, k1, shape):
-    lane = jnp.arange(MILLION, dtype=jnp.uint32)
-    return laplace.laplace_sum(normal.quantile(keys.uniform(k0, k1, lane)), shape)
-
-
-@jax.jit
 def few_summed(u, count):
     """Returns the sums of few variables at given uniforms, each of the same for every draw."""
     with pytest.MonkeyPatch.context() as patch:
@@ -590,33 +452,6 @@ def test_more_variables_than_are_listed_are_summed_in_parts():
     c2, c4 = 2.0 * 2 * most, 12.0 * 2 * most
     spread = np.sqrt((c4 + 2 * c2**2) / len(x))
     assert two_sided((np.mean(x**2) - c2) / spread) > ALPHA
-
-
-@pytest.mark.parametrize("terms", [1, 2, 50])
-def test_sums_of_laplace_draws(terms):
-    """Catches uniforms, a normal quantile and a polynomial that do not fit each other."""
-    shape = laplace.laplace_sum_shape(terms)[:, None]
-    x = np.asarray(million_laplace_sums(*words(terms, 3), shape))
-    deviation = np.sqrt(2.0 * terms)
-    edges = deviation * np.linspace(-3.3, 3.3, 200)
-    expected = len(x) * np.diff(np.r_[0.0, laplace_sum_cdf(edges, terms), 1.0])
-    seen = np.bincount(np.searchsorted(edges, x), minlength=201)
-    assert expected.min() > 25
-    assert stats.chisquare(seen, expected).pvalue > ALPHA
-    # Moments from the cumulants 2 M (2k - 1)!, orders 2, 4, 6, 8.
-    c2, c4, c6, c8 = (2.0 * terms * f for f in (1, 6, 120, 5040))
-    fourth = c4 + 3 * c2**2
-    eighth = c8 + 28 * c6 * c2 + 35 * c4**2 + 210 * c4 * c2**2 + 105 * c2**4
-    assert two_sided((np.mean(x**2) - c2) / np.sqrt((fourth - c2**2) / len(x))) > ALPHA
-    assert two_sided((np.mean(x**4) - fourth) / np.sqrt((eighth - fourth**2) / len(x))) > ALPHA
-
-
-def test_law_of_laplace_sums_by_another_route():
-    """Catches an error in the oracle above: one and two terms have short formulas."""
-    x = np.linspace(-9, 9, 37)
-    np.testing.assert_allclose(laplace_sum_cdf(x, 1), stats.laplace.cdf(x), rtol=1e-13)
-    two = np.exp(-np.abs(x)) * (2 + np.abs(x)) / 4
-    np.testing.assert_allclose(laplace_sum_cdf(x, 2), np.where(x < 0, two, 1 - two), rtol=1e-13)
 
 
 # --- participation ---
@@ -665,14 +500,6 @@ def test_counting_and_sorting_choose_the_same_agents(agents, monkeypatch):
     np.testing.assert_array_equal(heard(64), heard(63))
     monkeypatch.setattr(samplers, "uniform", lambda *_: jnp.full(64, 0.5))
     np.testing.assert_array_equal(heard(64), heard(63))
-
-
-def test_participants_are_drawn_anew_each_round():
-    """Catches one draw that is kept for all rounds, or subsets that follow each other."""
-    seeds = jnp.arange(200_000, dtype=jnp.uint32)
-    first, second = (np.asarray(subsets(seeds, jnp.int32(r))) for r in (1, 2))
-    again = int((first == second).sum())
-    assert stats.binomtest(again, len(first), 1 / 210).pvalue > ALPHA
 
 
 @pytest.mark.parametrize("agents", [1, 2, 50])
@@ -771,45 +598,6 @@ def test_draws_do_not_depend_on_the_batch(name, size, platform):
         assert (sums[LEFT[-size:]] == 0).all()
 
 
-def sharded(name, devices):
-    """Draws eight seeds over a mesh."""
-    mesh = Mesh(np.array(devices), ("device",), axis_types=(AxisType.Auto,))
-    over, everywhere = PartitionSpec("device"), PartitionSpec()
-    specs = {"in_specs": (everywhere, over, over, over), "out_specs": over}
-    split = jax.shard_map(of_seeds(name), mesh=mesh, **specs, check_vma=False)
-    drawn = jit_for("cpu", split)(np.uint32(5), *(x[:8] for x in BATCH))
-    return np.asarray(drawn).tobytes().hex()
-
-
-def sharded_values():
-    """Prints the draws made by 4 virtual devices in reverse order."""
-    with jax.enable_x64(True):
-        assert len(jax.devices()) == 4
-        print(json.dumps({name: sharded(name, jax.devices()[::-1]) for name in SAMPLERS}))
-
-
-@pytest.mark.slow
-def test_draws_under_shard_map():
-    """Catches draws that know their device."""
-    due = {name: one_by_one_drawn(name)[:8].tobytes().hex() for name in SAMPLERS}
-    assert {name: sharded(name, jax.devices()[:1]) for name in SAMPLERS} == due
-    flag = "--xla_force_host_platform_device_count=4"
-    found = in_process("sharded_values", XLA_FLAGS=flag, JAX_PLATFORMS="cpu")
-    assert json.loads(found) == due
-
-
-@pytest.mark.parametrize("size", [1, 5, 8, 50])
-def test_zeros_at_the_end_change_no_sum(size):
-    """Catches an order of summation that the length of the array decides."""
-    values = np.random.default_rng(size).normal(size=(size, 30))
-    due = np.asarray(arrays.padded_sum(jnp.asarray(values)))
-    np.testing.assert_allclose(due, values.sum(axis=0), rtol=0, atol=1e-13)
-    for longer in (size + 1, 13, 64, 100):
-        wide = np.zeros((max(size, longer), 30))
-        wide[:size] = values
-        np.testing.assert_array_equal(arrays.padded_sum(jnp.asarray(wide)), due)
-
-
 @pytest.mark.parametrize("size", [1, 63, 64, 65, 200])
 def test_zeros_anywhere_change_no_sum_in_turn(size):
     """Catches a row left out or added twice, and an order that the length of the array decides."""
@@ -858,29 +646,6 @@ def test_streams_are_uncorrelated():
         correlation = np.corrcoef(shape.T)[np.triu_indices(variables, 1)]
         worst = np.abs(correlation).max()
         assert two_sided(worst * np.sqrt(len(values))) * len(correlation) > ALPHA
-
-
-def test_keys_are_unique():
-    """Catches a fold that forgets the seed, round, stream or agent, or two paths to one key."""
-
-    @jax.jit
-    @jax.vmap
-    def all_words(seed):
-        key = keys.seed_key(jnp.uint32(0), seed)
-        rounds, streams, agents = jnp.arange(31), jnp.arange(6), jnp.arange(20)
-        both = jax.vmap(jax.vmap(keys.stream_key, (None, None, 0)), (None, 0, None))
-        own = jax.vmap(keys.agent_key, (None, 0))(key, agents)
-        mine = jax.vmap(both, (0, None, None))(own, rounds, streams[:2])
-        return [both(key, rounds, streams), mine, keys.Words(*jax.random.key_data(key))]
-
-    parts = all_words(jnp.arange(300, dtype=jnp.uint32))
-    merged = [
-        np.asarray(k0).ravel().astype(np.uint64) << np.uint64(32) | np.asarray(k1).ravel()
-        for k0, k1 in parts
-    ]
-    everything = np.concatenate(merged)
-    assert len(everything) == 300 * (31 * 6 + 20 * 31 * 2 + 1)
-    assert len(np.unique(everything)) == len(everything)
 
 
 RUNS = [
@@ -972,50 +737,3 @@ def test_accepted_seeds_have_distinct_streams():
         for seed in seeds
     ]
     assert len(set(streams)) == len(ACCEPTED) ** 2
-
-
-def test_all_ways_give_the_same_counts():
-    """Catches rows that share another row's distribution, and a way with other numbers than the
-    others."""
-    rng = np.random.default_rng(3)
-    p = np.concatenate([rng.random(90), [0.0, 1.0, 0.5, 1e-3, 0.999, 1 - 1e-9]])
-    trials = np.array([0.0, 1.0, 13.0, 40.0, 160.0, 640.0, 1e6])
-    # Where rounding decides, they may differ: not among ordinary uniforms.
-    u = rng.random((40, len(trials), len(p)))
-    flat = [np.broadcast_to(x, u.shape).ravel() for x in (u, trials[:, None], p)]
-    first, *others = (np.asarray(way(*flat)) for way in WAYS.values())
-    # In rows of 40 uniforms, too.
-    rows = [x.reshape(40, -1).T for x in flat]
-    others += [
-        np.asarray(at_uniform(one_by_one, platform)(rows[0], *(x[:, :1] for x in rows[1:]))).T
-        for platform in ("cpu", "gpu")
-    ]
-    assert len(np.unique(first)) > 1000
-    for found in others:
-        np.testing.assert_array_equal(found.ravel(), first)
-
-
-def laplace_p_values(x, tail):
-    """Returns p-values of the distance, the scale, the sign and the tail of Laplace(1) draws."""
-    far = int((np.abs(x) > tail).sum())
-    return [
-        float(stats.kstest(x, stats.laplace.cdf).pvalue),
-        two_sided((np.abs(x).mean() - 1) * np.sqrt(len(x))),
-        float(stats.binomtest(int((x > 0).sum()), len(x), 0.5).pvalue),
-        float(stats.binomtest(far, len(x), np.exp(-tail)).pvalue),
-    ]
-
-
-def test_laplace_draws():
-    """Catches noise 0.5 % too large or small, or a tail cut short as float32's is."""
-    x = np.asarray(million_laplace(*words(2)))
-    assert min(laplace_p_values(x, 10.0)) > ALPHA
-    # Negative control: 2 % too much noise is seen.
-    assert min(laplace_p_values(1.02 * x, 10.0)) < ALPHA
-
-
-@pytest.mark.slow
-def test_laplace_tail_to_sixteen_scales():
-    """Catches a tail that ends at 16 scales."""
-    far = sum(int((np.abs(million_laplace(*words(i, 2))) > 16).sum()) for i in range(100))
-    assert stats.binomtest(far, 100 * MILLION, np.exp(-16.0)).pvalue > ALPHA
