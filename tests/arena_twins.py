@@ -1,11 +1,10 @@
 """More algorithms slot by slot in plain Python, from the pseudo-code; slow, and nobody's loop.
 
 Every function takes a `Chance` in place of random numbers, so that a run can be compared draw by
-draw, with the very numbers that the package draws, or in law.
+draw, with the very numbers that the package draws.
 """
 
 import math
-import random
 from statistics import NormalDist
 
 import networkx as nx
@@ -14,50 +13,42 @@ from index_twins import Run, blank, bound, looped, lowest_best
 
 
 class Chance:
-    """Uniforms from Python's own generator; rewards are Bernoulli, or Gaussian of a deviation."""
-
-    def __init__(self, means, seed, deviation=0.0):
-        self.means, self.deviation, self.generator = means, deviation, random.Random(seed)
-
-    def uniform(self, stream, slot, agent, column=0, columns=1):
-        return self.generator.random()
-
-    def reward(self, slot, agent, arm):
-        mean = self.means[min(agent, len(self.means) - 1)][arm]
-        if self.deviation:
-            drawn = NormalDist().inv_cdf(self.uniform("reward", slot, agent))
-            return mean + self.deviation * drawn
-        return float(self.uniform("reward", slot, agent) > 1.0 - mean)
-
-    def laplace(self, stream, slot, agent, column=0, columns=1):
-        u = self.uniform(stream, slot, agent, column, columns)
-        return math.log(2 * u) * (1 if u < 0.5 else -1) if u < 0.5 else -math.log(2 * (1 - u))
-
-    def beta(self, slot, agent, column, columns, one, other):
-        return self.generator.betavariate(one, other)
-
-
-class Given(Chance):
-    """Uniforms from tables {(stream, columns): [slot, agent x columns]}."""
+    """Uniforms from tables {(stream, columns): [slot, agent x columns]}; rewards are Bernoulli, or
+    Gaussian of a deviation."""
 
     def __init__(self, means, tables, deviation=0.0):
-        self.means, self.deviation, self.tables = means, deviation, tables
+        self.means, self.tables, self.deviation = means, tables, deviation
 
     def uniform(self, stream, slot, agent, column=0, columns=1):
         return self.tables[stream, columns][slot, agent * columns + column]
 
-    def beta(self, slot, agent, column, columns, one, other):
+    def reward(self, slot, agent, arm):
+        mean, u = (
+            self.means[min(agent, len(self.means) - 1)][arm],
+            self.uniform("reward", slot, agent),
+        )
+        return (
+            mean + self.deviation * NormalDist().inv_cdf(u)
+            if self.deviation
+            else float(u > 1 - mean)
+        )
+
+    def laplace(self, stream, slot, agent, column=0, columns=1):
+        u = self.uniform(stream, slot, agent, column, columns)
+        return math.log(2 * u) if u < 0.5 else -math.log(2 * (1 - u))
+
+    def beta(self, slot, agent, column, columns, ones, zeros):
         """Cheng's algorithm BB as he printed it, with the numbers of its tries."""
         tries = iter(self.tables["tries"][slot, agent * columns + column])
-        least, most, both = min(one, other), max(one, other), one + other
-        scale = math.sqrt((both - 2) / (2 * one * other - both)) if both > 2 else 1.0
+        least, most, both = min(ones, zeros), max(ones, zeros), ones + zeros
+        scale = math.sqrt((both - 2) / (2 * ones * zeros - both)) if both > 2 else 1.0
         while True:
             first, second = next(tries), next(tries)
             v = scale * math.log(first / (1 - first))
             w = least * math.exp(v)
             r = (least + 1 / scale) * v - math.log(4)
             if r + both * math.log(both / (most + w)) >= math.log(first**2 * second):
-                return w / (most + w) if one == least else most / (most + w)
+                return w / (most + w) if ones == least else most / (most + w)
 
 
 def uniform_play(chance, agents, arms, horizon):
@@ -148,33 +139,6 @@ def adap_index(t, mean, length, epsilon, alpha, kl):
         clipped = min(max(mean + private, 0.0), 1.0)
         return largest_mean(clipped, alpha * math.log(t) / length)
     return mean + math.sqrt(alpha * math.log(2 * t) / (2 * length)) + private
-
-
-def adap_ucb(chance, agents, arms, horizon, epsilon, alpha=3.1, kl=False):
-    actions = np.empty((horizon, agents), int)
-    every = []
-    for i in range(agents):
-        pulls, mean, length = [0] * arms, [0.0] * arms, [0] * arms
-        t = 1
-        while t <= horizon:
-            index = [
-                adap_index(t, mean[k], length[k], epsilon, alpha, kl) if length[k] else math.inf
-                for k in range(arms)
-            ]
-            k = lowest_best([round(x, 9) for x in index] if kl else index)
-            number, total = max(pulls[k], 1), 0.0
-            for _ in range(number):
-                if t > horizon:
-                    break
-                actions[t - 1, i] = k
-                total += chance.reward(t, i, k)
-                pulls[k] += 1
-                t += 1
-            else:
-                mean[k] = total / number + chance.laplace("choose", t - 1, i) / (epsilon * number)
-                length[k] = number
-        every.append(pulls)
-    return Run(actions, [], every, [set(range(arms))] * agents)
 
 
 def lazy_dp_ts(chance, agents, arms, horizon, epsilon):

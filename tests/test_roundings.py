@@ -79,25 +79,25 @@ def place_of(equation):
 
 def unrounded_sums(program):
     """Returns where a float64 product is added to."""
-    found = set()
+    places = set()
     for inner in programs_within(program):
-        made_by = {made: equation for equation in inner.eqns for made in equation.outvars}
+        makers = {value: equation for equation in inner.eqns for value in equation.outvars}
 
-        def source(value, made_by=made_by):
-            """Returns the operation that made a value, wherever it was moved since."""
-            while not isinstance(value, Literal) and value in made_by:
-                equation = made_by[value]
-                if equation.primitive.name not in MOVES:
-                    return equation.primitive.name
-                value = equation.invars[0]
-            return None
+        def is_product(value, makers=makers):
+            """Tells whether a value is a product, wherever it was moved since."""
+            while not isinstance(value, Literal) and value in makers:
+                name = makers[value].primitive.name
+                if name not in MOVES:
+                    return name == "mul"
+                value = makers[value].invars[0]
+            return False
 
         for equation in inner.eqns:
             if equation.primitive.name in ("add", "sub") and any(
-                x.aval.dtype == np.float64 and source(x) == "mul" for x in equation.invars
+                x.aval.dtype == np.float64 and is_product(x) for x in equation.invars
             ):
-                found.add(place_of(equation))
-    return found
+                places.add(place_of(equation))
+    return places
 
 
 def sums_of(algorithm, problem):

@@ -56,9 +56,6 @@ SETTINGS = {
     "ldp_ucb, pooled": both("ldp_ucb", SHARED, epsilon=1.0, pooled=True),
     "ldp_ucb, bits": both("ldp_ucb", SHARED, epsilon=1.0, bits=True),
     "ldp_ucb, bits, pooled": both("ldp_ucb", UNEQUAL, epsilon=2.0, bits=True, pooled=True),
-    "adap_ucb": both("adap_ucb", SHARED, epsilon=1.0),
-    "adap_ucb, hardly private": both("adap_ucb", UNEQUAL, epsilon=50.0, alpha=0.5),
-    "adap_ucb, kl": both("adap_ucb", UNEQUAL, epsilon=10.0, alpha=0.7, kl=True),
     "lazy_dp_ts": both("lazy_dp_ts", SHARED, epsilon=1.0),
     "lazy_dp_ts, hardly private": both("lazy_dp_ts", UNEQUAL, epsilon=50.0),
     "lcc_ucb": both("lcc_ucb", SHARED),
@@ -94,8 +91,6 @@ SETTINGS |= {
 }
 # Gaussian rewards: fractions of whole sums, as agents mix them, tie but for their last digit.
 SMOOTH = {name: 0.4 for name in SETTINGS if name.startswith(("dducb", "dec_ucb"))}
-# Of episodes one draw is a whole sum: test_episodes.py has them draw by draw.
-EPISODES = ("adap_ucb", "adap_ucb, hardly private", "adap_ucb, kl")
 
 
 @functools.cache
@@ -119,7 +114,7 @@ def tables(seed, agents, horizon, columns):
     return found
 
 
-@pytest.mark.parametrize("name", [x for x in SETTINGS if x not in EPISODES])
+@pytest.mark.parametrize("name", SETTINGS)
 def test_runs_are_those_of_the_slow_twin_draw_by_draw(name):
     """Would catch any decision, sum, noise or count of links that the pseudo-code does not make."""
     algorithm, twin, means = SETTINGS[name]
@@ -127,7 +122,7 @@ def test_runs_are_those_of_the_slow_twin_draw_by_draw(name):
     data = fmab.simulate(algorithm, problem_named(name), SLOTS, SEEDS, times=times)
     arms, exchange = len(means[0]), algorithm.exchange(AGENTS)
     for seed in range(SEEDS):
-        chance = twins.Given(means, tables(seed, AGENTS, SLOTS, arms), SMOOTH.get(name, 0.0))
+        chance = twins.Chance(means, tables(seed, AGENTS, SLOTS, arms), SMOOTH.get(name, 0.0))
         run = twin(chance, AGENTS, arms, SLOTS)
         assert_is_the_twin(data, seed, run, gaps_of(means), SLOTS, exchange)
 
@@ -173,21 +168,8 @@ def test_what_is_released_has_the_law_that_privacy_asks_for(bits):
             np.testing.assert_allclose(law.cdf(np.sort(values) - reward), uniforms, atol=1e-9)
 
 
-class Drawn:
-    """Sums of rewards and noise of an epoch from NumPy's generator, pull by pull."""
-
-    def __init__(self, seed):
-        self.rng = np.random.default_rng(seed)
-
-    def total(self, run, epoch, active, count, means):
-        return (self.rng.random((count, len(active))) < means[active]).sum(axis=0)
-
-    def noise(self, run, epoch, active):
-        return self.rng.laplace(size=len(active))
-
-
-class Told(Drawn):
-    """The very sums and noise that the package draws: [run, epoch, arm] uniforms and noise."""
+class Tables:
+    """Sums of rewards and noise of an epoch, from [run, epoch, arm] uniforms and noise."""
 
     def __init__(self, uniforms, noise):
         self.uniforms, self.noises = uniforms, noise
@@ -314,7 +296,9 @@ def test_private_elimination_is_that_of_the_slow_twin_draw_by_draw(name):
     alone = name == "dp_se"
     play = fed1_ucb if name == "fed1_ucb" else private_elimination
     drawn = drawn_by_epochs(60, 4 if alone else 1, alone)
-    ends = [play(Told(*given), twin, CLOSE, 4, horizon, *own) for given in zip(*drawn, strict=True)]
+    ends = [
+        play(Tables(*given), twin, CLOSE, 4, horizon, *own) for given in zip(*drawn, strict=True)
+    ]
     regret = [sum(each.regret for each in end) for end in ends]
     np.testing.assert_allclose(data.regret.values[:, -1], regret, rtol=1e-12)
     for field, found, over in (

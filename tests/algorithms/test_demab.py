@@ -1,4 +1,4 @@
-"""DEMAB against a slow twin: draw by draw, and in law."""
+"""DEMAB against a slow twin, draw by draw."""
 
 from __future__ import annotations
 
@@ -19,29 +19,7 @@ from fmab_jax.core import keys, laplace, normal
 PHASES = 14
 
 
-class Drawn:
-    """Assignments, sums of rewards and noise from NumPy's generator, agent by agent."""
-
-    def __init__(self, seed):
-        self.rng = np.random.default_rng(seed)
-
-    def assigned(self, arm):
-        return self.rng.random()
-
-    def alone(self, agent, phase, arm, pulls, mean):
-        return self.rng.binomial(pulls, mean)
-
-    def noise_alone(self, agent, phase, arm):
-        return self.rng.laplace()
-
-    def total(self, phase, arm, by_each, mean):
-        return sum(self.rng.binomial(pulls, mean) for pulls in by_each)
-
-    def noise(self, phase, arm, agents):
-        return self.rng.laplace(size=agents).sum()
-
-
-class Given(Drawn):
+class Tables:
     """The very assignments, sums and noise that the package draws, by its uniforms."""
 
     def __init__(self, seed, agents, arms):
@@ -58,8 +36,8 @@ class Given(Drawn):
     def noise_alone(self, agent, phase, arm):
         return scipy.stats.laplace.ppf(self.own[1][agent, phase, arm])
 
-    def total(self, phase, arm, by_each, mean):
-        return scipy.stats.binom.ppf(self.together[0][phase, arm], sum(by_each), mean)
+    def total(self, phase, arm, by_agent, mean):
+        return scipy.stats.binom.ppf(self.together[0][phase, arm], sum(by_agent), mean)
 
     def noise(self, phase, arm, agents):
         z = scipy.stats.norm.ppf(self.together[1][phase, arm])
@@ -251,7 +229,7 @@ def test_runs_are_those_of_the_slow_twin_draw_by_draw(name):
     data = fmab.simulate(setting.algorithm, setting.problem, horizon, SEEDS, times=slots)
     ended, told = set(), set()
     for seed in range(SEEDS):
-        run = demab(Given(seed, agents, len(means)), means, agents, horizon, epsilon, slots)
+        run = demab(Tables(seed, agents, len(means)), means, agents, horizon, epsilon, slots)
         np.testing.assert_allclose(data.regret.values[seed], run.regret, rtol=1e-9, atol=1e-9)
         found = {each: data[each].values[seed].item() for each in FOUND}
         assert found == {key: getattr(run, FOUND[key]) for key in FOUND}, seed

@@ -91,6 +91,8 @@ EQUATIONS = {
         *(dict(epsilon=0.5, rounds=4, schedule_gap=0.02, scale=1.0), paper_pulls),
     ),
     "paper, C": (fmab.cdp_mab, "radius", dict(epsilon=0.3) | OPEN, paper_radius),
+    "paper, S, no noise": (fmab.cdp_mab, "pulls_per_arm", dict(epsilon=INF) | OPEN, paper_pulls),
+    "paper, C, no noise": (fmab.cdp_mab, "radius", dict(epsilon=INF) | OPEN, paper_radius),
     "paper, S, rewards, scaled": (
         *(fmab.cdp_mab, "pulls_per_arm"),
         *(dict(epsilon=5) | OPEN | dict(scale=0.3), paper_pulls),
@@ -254,11 +256,8 @@ VALUES = {
     ),
     "lcc_ucb": (fmab.lcc_ucb(), dict(degree=4.0, sub_epochs=1.0)),
     "lcc_ucb, path": (fmab.lcc_ucb("path"), dict(degree=2.0, sub_epochs=4.0)),
-    "gossip_ucb": (fmab.gossip_ucb(), dict(scaled=0.0)),
     "fed_ucb": (fmab.fed_ucb(0.3, radius="scaled"), dict(epsilon=0.3, scaled=1.0)),
-    "adap_ucb": (fmab.adap_ucb(0.3), dict(epsilon=0.3, alpha=3.1, kl=0.0)),
-    "adap_ucb, kl": (fmab.adap_ucb(None, kl=True), dict(epsilon=INF, alpha=3.1, kl=1.0)),
-    "lazy_dp_ts": (fmab.lazy_dp_ts(0.3), dict(epsilon=0.3)),
+    "adap_ucb": (fmab.adap_ucb(None, kl=True), dict(epsilon=INF, alpha=3.1, kl=1.0)),
     "tree_ucb": (fmab.tree_ucb(0.3, split=True), dict(epsilon=0.3, split=1.0, failure=0.1)),
     "ldp_ucb": (fmab.ldp_ucb(0.3, pooled=True), dict(epsilon=0.3, bits=0.0, pooled=1.0)),
 }
@@ -282,37 +281,27 @@ def test_a_schedule_is_for_the_instances_gap_unless_one_is_given(given, used):
 
 
 # Epsilon, and that of a message, among 5 agents.
-LEAKS = {
-    "cdp": (fmab.cdp_mab(0.3), 0.3, 1.5),
-    "cdp, few": (fmab.cdp_mab(0.3, participation=0.4), 0.3, 0.6),
-    "cdp, message": (fmab.cdp_mab(epsilon_message=1.2, participation=0.4), 0.6, 1.2),
-    "cdp, silent": (fmab.cdp_mab(None), INF, INF),
-    "cdp, silent message": (fmab.cdp_mab(epsilon_message=None), INF, INF),
-    "ddp": (fmab.ddp_mab(0.3, "ring"), 0.3, 1.5),
-    "hdp": (fmab.hdp_mab(0.3, "3:path+2:complete"), 0.3, 1.5),
-    "single": (fmab.single_mab(0.3), 0.3, 0.3),
-    "dp_se": (fmab.dp_se(0.3), 0.3, 0.3),
-    "dp_se, silent": (fmab.dp_se(None), INF, INF),
-    "dist_dp_se": (fmab.dist_dp_se(0.3), 0.3, 0.3),
-    "ldp_ucb": (fmab.ldp_ucb(0.3, pooled=True), 0.3, 0.3),
-    "adap_ucb": (fmab.adap_ucb(0.3), 0.3, 0.3),
-    "lazy_dp_ts": (fmab.lazy_dp_ts(0.3), 0.3, 0.3),
-    "tree_ucb": (fmab.tree_ucb(0.3, split=True), 0.3, 0.3),
-    "fed_ucb": (fmab.fed_ucb(0.3, "ring"), 0.3, 0.3),
-    "fed1_ucb": (fmab.fed1_ucb(), INF, INF),
-    "demab": (fmab.demab(), INF, INF),
-    "demab, private": (fmab.demab(0.3), 0.3, 0.3),
-    "ucb1": (fmab.ucb1(pooled=True), INF, INF),
-}
+LEAKS = (
+    (fmab.cdp_mab(0.3), 0.3, 1.5),
+    (fmab.cdp_mab(0.3, participation=0.4), 0.3, 0.6),
+    (fmab.cdp_mab(epsilon_message=1.2, participation=0.4), 0.6, 1.2),
+    (fmab.cdp_mab(None), INF, INF),
+    (fmab.cdp_mab(epsilon_message=None), INF, INF),
+    (fmab.hdp_mab(0.3, "3:path+2:complete"), 0.3, 1.5),
+    (fmab.single_mab(0.3), 0.3, 0.3),
+    *((make(0.3), 0.3, 0.3) for make in (fmab.dp_se, fmab.dist_dp_se, fmab.adap_ucb, fmab.demab)),
+    *((make(0.3), 0.3, 0.3) for make in (fmab.lazy_dp_ts, fmab.tree_ucb, fmab.fed_ucb)),
+    (fmab.ldp_ucb(0.3, pooled=True), 0.3, 0.3),
+    *((make(), INF, INF) for make in (fmab.fed1_ucb, fmab.demab, fmab.ucb1)),
+)
 
 
-@pytest.mark.parametrize("name", LEAKS)
-def test_a_message_leaks_what_its_noise_was_drawn_for(name):
+@pytest.mark.parametrize(("algorithm", "epsilon", "message"), LEAKS)
+def test_a_message_leaks_what_its_noise_was_drawn_for(algorithm, epsilon, message):
     """Would catch N epsilon where one variable covers a message, epsilon where N of them do, or M
     for N where few report."""
-    algorithm, epsilon, message = LEAKS[name]
-    told = algorithm.privacy(algorithm.exchange(5))
-    assert told == {"epsilon": epsilon, "epsilon_message": message}
+    leaks = algorithm.privacy(algorithm.exchange(5))
+    assert leaks == {"epsilon": epsilon, "epsilon_message": message}
 
 
 SERVER, AGENTS_, SINKS = "the server", "the agents", "sinks, and agents that pass on"
@@ -394,6 +383,7 @@ RELEASES = {
     fmab.cdp_mab(0.3): ("noise_scale", "noisy", "remembers", "sums_securely", "values", "settled"),
     fmab.ldp_ucb(0.3): ("init", "release", "update", "choose", "due", "communicate", "bind"),
     fmab.adap_ucb(0.3): ("init", "learn", "choose", "values", "bind"),
+    fmab.dp_imed(0.3): ("learn",),
 }
 
 

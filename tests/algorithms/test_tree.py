@@ -1,11 +1,8 @@
 """The tree's noise by itself: remembered, of the right variance, and everybody's own."""
 
-import arena_twins as twins
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
-import scipy.stats
 
 import fmab_jax as fmab
 from fmab_jax.algorithms.families import index, tree
@@ -16,58 +13,31 @@ ROWS, ARMS = 4, 3
 COUNTS = np.array([1, 2, 3, 6, 7, 8, 11, 13, 1023, 1024, 99_999_999, 10**8])
 
 
-def slot_of(key, number):
-    zero = jnp.float64(0.0)
-    beside, words = jnp.zeros((0, 0), jnp.int32), keys.stream_key(key, 0, keys.NOISE)
-    lasting = keys.stream_key(key, 0, keys.LASTING)
-    return index.Slot(number, zero, zero, zero, zero, beside, zero, words, lasting)
-
-
-def drawn(seeds, counts, number=5, rows=ROWS, arms=ARMS):
-    """[seed, count, row, arm] noise, as it is found in a slot."""
+def draw(seeds, counts, number=5, rows=ROWS, arms=ARMS):
+    """Returns [seed, count, row, arm] noise, as it is drawn in a slot."""
 
     def one(seed, count, arm):
-        slot = slot_of(keys.seed_key(jnp.uint32(0), seed), jnp.int64(number))
-        place = jnp.broadcast_to(arm, (rows,))
-        return tree.noise(slot, place, jnp.broadcast_to(count, (rows,)), arms)
+        key, zero = keys.seed_key(jnp.uint32(0), seed), jnp.float64(0.0)
+        words = [keys.stream_key(key, 0, stream) for stream in (keys.NOISE, keys.LASTING)]
+        beside = jnp.zeros((0, 0), jnp.int32)
+        slot = index.Slot(jnp.int64(number), zero, zero, zero, zero, beside, zero, *words)
+        return tree.noise(slot, jnp.full(rows, arm), jnp.full(rows, count), arms)
 
     with jax.enable_x64(True):
         every = jax.vmap(one, (None, None, 0), out_axes=1)
-        every = jax.vmap(every, (None, 0, None))
-        every = jax.jit(jax.vmap(every, (0, None, None)))
+        every = jax.jit(jax.vmap(jax.vmap(every, (None, 0, None)), (0, None, None)))
         count, arm = jnp.asarray(counts, jnp.float64), jnp.arange(arms, dtype=jnp.int32)
         return np.asarray(every(jnp.asarray(seeds, jnp.uint32), count, arm))
-
-
-@pytest.fixture(scope="module")
-def noise():
-    return drawn(np.arange(20_000), COUNTS)
 
 
 def test_a_block_keeps_its_noise():
     """Would catch noise that is drawn anew in another slot, batch, or with more rows: the mean of
     many releases would then tell the sum."""
-    first = drawn(np.arange(8), COUNTS)
-    np.testing.assert_array_equal(first, drawn(np.arange(8), COUNTS, number=77))
-    np.testing.assert_array_equal(first[3:4, 2:6], drawn([3], COUNTS[2:6]))
-    np.testing.assert_array_equal(first, drawn(np.arange(8), COUNTS, rows=9)[:, :, :ROWS])
+    first = draw(np.arange(8), COUNTS)
+    np.testing.assert_array_equal(first, draw(np.arange(8), COUNTS, number=77))
+    np.testing.assert_array_equal(first[3:4, 2:6], draw([3], COUNTS[2:6]))
+    np.testing.assert_array_equal(first, draw(np.arange(8), COUNTS, rows=9)[:, :, :ROWS])
     assert len(np.unique(first)) == first.size
-
-
-def test_the_recursion_is_the_mechanism_with_memory():
-    """Would catch blocks that are not those of a counter that merges equal ones."""
-    numbers = np.arange(1, 70)
-    noise = drawn([4], numbers, rows=1, arms=1)[0, :, 0, 0]
-    with jax.enable_x64(True):
-        words = keys.stream_key(keys.seed_key(jnp.uint32(0), jnp.uint32(4)), 0, keys.LASTING)
-        uniform = np.asarray(
-            jax.vmap(lambda n: keys.uniform(*words, jnp.zeros((), jnp.uint32), n))(
-                jnp.arange(70, dtype=jnp.uint32)
-            )
-        )
-    one = twins.Tree(lambda last: scipy.stats.laplace.ppf(uniform[last]))
-    slow = [one.noise_of_next() for _ in numbers]
-    np.testing.assert_allclose(noise, slow, rtol=1e-12, atol=1e-12)
 
 
 def test_levels_are_the_most_blocks_that_hold_a_number():
@@ -76,8 +46,6 @@ def test_levels_are_the_most_blocks_that_hold_a_number():
     with jax.enable_x64(True):
         found = [float(tree.levels(jnp.float64(horizon))) for horizon in horizons]
     assert found == [horizon.bit_length() for horizon in horizons]
-    # Blocks of the first number: they end at 1, 2, 4, ...
-    assert found[5] == sum(2**j <= 8 for j in range(9))
 
 
 def test_gossip_links_are_priced_and_counts_are_reported():

@@ -119,40 +119,24 @@ def check_sinks(parts):
     return table
 
 
-@pytest.mark.slow
-def test_random_graphs_match_the_protocols_message_by_message():
-    """Would catch a wrong delay, meter, ledger or sink on any shape of graph, or a lost message.
-
-    Detects, among others, requests to the highest-numbered advertiser, an edge counted once per
-    direction, a delay off by one, and an ADV sent after everybody is complete.
-    """
-    drawn = random_graphs(520)
+@pytest.mark.parametrize("many", [40, pytest.param(520, marks=pytest.mark.slow)])
+def test_graphs_match_the_protocols_message_by_message(many):
+    """Would catch a wrong delay, meter, ledger or sink on any shape of graph, or a lost message:
+    requests to the highest-numbered advertiser, an edge counted once per direction, a delay off
+    by one, and an ADV sent after everybody is complete."""
+    drawn = random_graphs(many)
+    drawn += [graphs.make(name, n) for name in ("star", "ring", "path", "grid") for n in (1, 2, 7)]
     tables = [check_gis(graph) for graph in drawn]
     plain = [check_plain_flooding(graph) for graph in drawn]
-    for graph in drawn[::10]:
-        if len(graph) <= 30:
+    for graph in drawn[::4]:
+        if len(graph) <= 16:
             check_gossip(graph, 0.01)
     for start in range(0, len(drawn), 4):
         check_sinks(drawn[start : start + 4])
-    for graph in drawn[:60]:
-        check_sinks([graph])
-    # The battery must hold single agents, long waits and graphs where not every edge carries DATA.
-    assert {1, 2, 60} <= {table.agents for table in tables}
-    assert max(table.wait for table in tables) > 30
-    assert sum(table.on("used") < table.on("bound") for table in tables) > 100
-    assert sum(a.vectors > b.vectors for a, b in zip(plain, tables, strict=True)) > 100
-
-
-@pytest.mark.parametrize("agents", [1, 2, 3, 4, 7, 16, 50])
-@pytest.mark.parametrize("name", ["star", "ring", "path", "complete", "grid", "preferential"])
-def test_named_graphs_match_the_protocols(name, agents):
-    """Would catch a table that is wrong on the paper's own graphs, small sizes included."""
-    graph = graphs.make(name, agents)
-    check_gis(graph)
-    check_plain_flooding(graph)
-    check_sinks([graph])
-    if agents <= 16:
-        check_gossip(graph, 0.01)
+    # The battery holds long waits and graphs where not every edge carries DATA.
+    assert max(table.wait for table in tables) > 20
+    assert sum(table.on("used") < table.on("bound") for table in tables) > many // 6
+    assert sum(a.vectors > b.vectors for a, b in zip(plain, tables, strict=True)) > many // 6
 
 
 @pytest.mark.parametrize(
@@ -199,8 +183,6 @@ def test_gossip_ends_as_soon_as_no_messages_can_be_further_apart_than_the_tolera
     [
         ("20x5:complete", 100, 5 * 190, 5 * 19, 0, 5),
         ("53,24,10,6,7:complete", 100, 1378 + 276 + 45 + 15 + 21, 100 - 5, 0, 5),
-        ("63,24,10,6,7:complete", 110, 1953 + 276 + 45 + 15 + 21, 110 - 5, 0, 5),
-        ("100:complete", 100, 4950, 99, 0, 1),
         ("20x5:star", 100, 5 * 19, 5 * 19, 0, 5),
         ("1x100", 100, 0, 0, 0, 100),
         # A ring of 20: two agents at each distance 1..9, one at 10. A path of 5: the middle.
@@ -212,10 +194,8 @@ def test_table_two_by_hand(spec, agents, edges, sac, wait, servers):
     table = exchange.sinks(graphs.components(spec, agents))
     assert (table.on("edges"), table.on("sac")) == (edges, sac)
     assert (table.wait, table.on("server")) == (wait, servers)
-    assert [meter.name for meter, _ in table.links] == ["server", "edges", "sac"]
-    assert [meter.side for meter, _ in table.links] == ["server", "peer", "peer"]
-    assert [meter.priced for meter, _ in table.links] == [True, True, False]
-    assert table.on("sac") == check_sinks(graphs.components(spec, agents)).on("sac")
+    meters = [(meter.name, meter.side, meter.priced) for meter, _ in table.links]
+    assert meters == [("server", "server", True), ("edges", "peer", True), ("sac", "peer", False)]
 
 
 def test_weights_by_agent_and_by_component():
@@ -231,81 +211,48 @@ def test_weights_by_agent_and_by_component():
     assert exchange.sinks(halves, "components").uniform
 
 
-@pytest.mark.parametrize(
-    ("make", "seen"),
-    [
-        (lambda: exchange.server(50), [("the server", 1, False), ("the agents", 50, True)]),
-        (lambda: exchange.server(50, 0.3), [("the server", 1, False), ("the agents", 15, True)]),
-        (lambda: exchange.flooding(graphs.make("ring", 5)), [("every agent", 1, False)]),
-        (
-            lambda: exchange.sinks(graphs.components("20,17,13:star", 50)),
-            [
-                ("sinks, and agents that pass on", 1, False),
-                ("the server", 13, False),
-                ("the agents", 50, True),
-            ],
-        ),
-    ],
-)
-def test_who_sees_a_sum_over_how_many(make, seen):
+def test_who_sees_a_sum_over_how_many():
     """Would catch the sum over the largest component for that of the smallest, all agents for those
     that report, or agents that cannot take out their own message."""
-    assert [(view.who, view.over, view.inside) for view in make().views] == seen
+    server, agents = ("the server", 1, False), "the agents"
+    for table, views in (
+        (exchange.server(50), [server, (agents, 50, True)]),
+        (exchange.server(50, 0.3), [server, (agents, 15, True)]),
+        (exchange.flooding(graphs.make("ring", 5)), [("every agent", 1, False)]),
+        (
+            exchange.sinks(graphs.components("20,17,13:star", 50)),
+            [
+                ("sinks, and agents that pass on", 1, False),
+                *(("the server", 13, False), (agents, 50, True)),
+            ],
+        ),
+    ):
+        assert [(view.who, view.over, view.inside) for view in table.views] == views
 
 
-def test_alone_and_server_at_full_size():
-    """Would catch an M x M table behind a server, or links and waits that nobody pays."""
-    table = exchange.server(10**6, 0.25)
-    assert (table.reporting, table.on("server")) == (250_000, 250_000)
-    assert table.uniform and table.weights.sum() == pytest.approx(1, abs=1e-9)
-    single = exchange.alone(10**6)
-    assert (single.reporting, single.on("server")) == (1, 0)
-    for one in (table, single):
-        assert one.wait == 0
-    assert [(meter.name, meter.side) for meter, _ in table.links] == [("server", "server")]
-    assert single.links == () and single.alone and not table.alone
-
-
-# Shares as people write and compute them: hundredths, thousandths, a sweep, sums of tenths.
-SHARES = (
-    [k / 100 for k in range(1, 101)]
-    + [k / 1000 for k in range(5, 1000, 13)]
-    + [0.0701, 0.12345, 1e-300, 1e-9, 0.9999999]
-)
-
-
-@pytest.mark.parametrize("agents", [1, 5, 50, 100, 1000, 99_999])
+@pytest.mark.parametrize("agents", [1, 5, 100, 99_999])
 def test_reporting_agents_is_the_exact_ceiling(agents):
     """Would catch ceil(0.07 * 100) = 8 and every other product that lands beside its integer."""
-    found = [exchange.reporting_agents(agents, share) for share in SHARES]
-    assert found == [-(-Fraction(repr(share)) * agents // 1) for share in SHARES]
+    shares = [k / 100 for k in range(1, 101)] + [0.0701, 0.12345, 1e-300, 0.9999999]
+    reporting = [exchange.reporting_agents(agents, share) for share in shares]
+    assert reporting == [-(-Fraction(repr(share)) * agents // 1) for share in shares]
 
 
 def test_reporting_agents_of_computed_shares():
     """Would catch an extra agent for shares that a sum or float32 left an ulp too large."""
-    found = [exchange.reporting_agents(100, p) for p in (0.07, 0.14, 0.28, 0.55, 0.56, 0.57)]
-    assert found == [7, 14, 28, 55, 56, 57]
     assert exchange.reporting_agents(10, 0.1 + 0.2) == 3
-    found = [exchange.reporting_agents(50, p) for p in np.linspace(0.2, 1, 5)]
-    assert found == [10, 20, 30, 40, 50]
     assert [exchange.reporting_agents(9, k / 9) for k in range(1, 10)] == list(range(1, 10))
-    assert exchange.reporting_agents(9, Fraction(5, 9)) == 5
     assert exchange.reporting_agents(100, np.float32(0.07)) == 7
     # A real excess still costs an agent.
-    assert exchange.reporting_agents(10, 0.3000001) == 4
     assert exchange.reporting_agents(10**7, 0.3 + 1e-8) == 3_000_001
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "field"),
-    [
-        (lambda: fmab.ddp_mab(1.0, graph="ring"), "graph='ring'"),
-        (lambda: fmab.hdp_mab(1.0, components="1000000:ring"), "components='ring'"),
-    ],
-)
-def test_a_graph_that_is_too_large_is_refused_before_it_is_made(algorithm, field, monkeypatch):
+def test_a_graph_that_is_too_large_is_refused_before_it_is_made(monkeypatch):
     """Would catch a gigabyte of a graph of a million agents that is refused afterwards."""
     monkeypatch.setattr(graphs, "make_named", None)
-    assert refused(fmab.privacy_ledger, algorithm(), 10**6).startswith(
-        f"{field}: must be a graph of at most 5,000 agents, whose"
-    )
+    for algorithm, field in (
+        (fmab.ddp_mab(1.0, graph="ring"), "graph='ring'"),
+        (fmab.hdp_mab(1.0, components="1000000:ring"), "components='ring'"),
+    ):
+        line = refused(fmab.privacy_ledger, algorithm, 10**6)
+        assert line.startswith(f"{field}: must be a graph of at most 5,000 agents, whose")

@@ -16,57 +16,44 @@ def own(of, gauge):
 
 
 def zeros(rows, arms, grid):
-    """Returns a number for each arm."""
     return jnp.zeros(arms)
 
 
-def stays(had, stretch, grid):
-    """Returns what there was."""
-    return had
+def keep(value, stretch, grid):
+    return value
 
 
-GAUGES = {
-    "of three arms too many": (lambda r, a, g: jnp.zeros(a + 3), stays, ("arm",), "end returns"),
-    "of too few arms": (lambda r, a, g: jnp.zeros(a - 1), stays, ("arm",), "end returns"),
-    "of a row too few": (lambda r, a, g: jnp.zeros(r - 1), stays, ("agent",), "end returns"),
-    "of a slot too few": (lambda r, a, g: jnp.zeros(len(g) - 1), stays, ("time",), "end returns"),
-    "of no dimension": (zeros, stays, (), r"end returns float64\(3,\) in place of float64\(\)"),
-    "of whole numbers": (lambda r, a, g: jnp.zeros(a, int), stays, ("arm",), "end returns int64"),
-    "of nothing": (lambda r, a, g: None, stays, ("arm",), "end returns nothing"),
-    "that becomes one number": (zeros, lambda f, s, g: f.sum(), ("arm",), "add returns"),
-    "that grows": (zeros, lambda f, s, g: jnp.zeros((2, 3)), ("arm",), "add returns"),
-    "that becomes two": (zeros, lambda f, s, g: (f, f), ("arm",), "add returns float64"),
-    "that changes its type": (
-        zeros,
-        lambda f, s, g: f.astype(complex),
-        ("arm",),
-        "add returns",
-    ),
-    "that fails": (zeros, lambda f, s, g: f / None, ("arm",), "add: TypeError: .*, line"),
-    "that starts as a text": (lambda r, a, g: "x", stays, ("arm",), "start: TypeError"),
-}
+GAUGES = (
+    (lambda r, a, g: jnp.zeros(a + 3), keep, ("arm",), "end returns"),
+    (lambda r, a, g: jnp.zeros(r - 1), keep, ("agent",), "end returns"),
+    (zeros, keep, (), r"end returns float64\(3,\) in place of float64\(\)"),
+    (lambda r, a, g: jnp.zeros(a, int), keep, ("arm",), "end returns int64"),
+    (zeros, lambda f, s, g: f.sum(), ("arm",), "add returns"),
+    (zeros, lambda f, s, g: f / None, ("arm",), "add: TypeError: .*, line"),
+    (lambda r, a, g: "x", keep, ("arm",), "start: TypeError"),
+)
 
 
-@pytest.mark.parametrize("name", GAUGES)
-def test_a_gauge_of_another_shape_is_the_plug_ins_fault(name, tmp_path, monkeypatch):
-    """Would catch a gauge that is told as damage of the store, "run the sweep again", for ever; one
-    that is cut or repeated to the shape it should have; and an algorithm that is blamed for it."""
-    start, add, dims, line = GAUGES[name]
-    gauge = Gauge("g", dims, start, add, lambda had: had)
-    asked = own(lambda record: record["g"].reshape(len(record["g"]), -1)[:, 0], gauge)
-    monkeypatch.setattr(outputs, "further", lambda: {"own": asked})
-    problem = fmab.Problem.uniform(**sizes.SMALL)
-    given = dict(horizon=40, seeds=2, times=4, outputs=["own"], store=tmp_path / "s")
-    wanted = f"^g breaks the contract of gauges: A gauge starts as arrays, .* Seen: {line}"
+@pytest.mark.parametrize(("start", "add", "dims", "line"), GAUGES)
+def test_a_gauge_of_another_shape_is_the_plug_ins_fault(
+    start, add, dims, line, tmp_path, monkeypatch
+):
+    """Would catch a gauge whose error says that the store is damaged, "run the sweep again", for
+    ever; or one that is cut or repeated to the shape it should have."""
+    gauge = Gauge("g", dims, start, add, lambda value: value)
+    output = own(lambda record: record["g"].reshape(len(record["g"]), -1)[:, 0], gauge)
+    monkeypatch.setattr(outputs, "further", lambda: {"own": output})
+    size = dict(horizon=40, seeds=2, times=4, outputs=["own"], store=tmp_path / "s")
+    pattern = f"^g breaks the contract of gauges: A gauge starts as arrays, .* Seen: {line}"
     for _ in range(2):
-        with pytest.raises(Refusal, match=wanted):
-            fmab.sweep(fmab.ucb1(), problem, progress=False, **given)
+        with pytest.raises(Refusal, match=pattern):
+            fmab.sweep(fmab.ucb1(), fmab.Problem.uniform(**sizes.SMALL), progress=False, **size)
 
 
 @pytest.mark.parametrize("algorithm", [fmab.cdp_mab(1.0), fmab.single_mab(1.0), fmab.dp_imed(1.0)])
 def test_a_gauge_is_looked_at_in_every_loop(algorithm):
     """Would catch a loop that does not know how many rows, arms or slots a gauge has to have."""
-    few = Gauge("g", ("agent", "arm"), lambda r, a, g: jnp.zeros((r, a - 1)), stays, lambda x: x)
+    few = Gauge("g", ("agent", "arm"), lambda r, a, g: jnp.zeros((r, a - 1)), keep, lambda x: x)
     asked = [own(lambda record: record["g"][:, 0, 0], few)]
     with pytest.raises(Refusal, match=r"^g breaks .* float64\(1, 2\) in place of float64\(1, 3\)"):
         fmab.simulate(algorithm, fmab.Problem.uniform(**sizes.SMALL), 40, 2, outputs=asked)

@@ -1,6 +1,8 @@
 """Instances against the laws they are said to follow; files good and bad; refusals word by word."""
 
 import json
+import struct
+import zipfile
 from pathlib import Path
 
 import jax
@@ -64,17 +66,16 @@ def test_seeds_and_root_seeds_draw_their_own_means():
     np.testing.assert_array_equal(many.means[:, :, :3], few.means)
 
 
-@pytest.mark.parametrize("gap", [0.3, 1e-3, 1e-9, 0.99])
+@pytest.mark.parametrize("gap", [0.3, 1e-9])
 def test_with_gap(gap):
     """Catches a gap that is only a bound, a best arm that is always the same, clustered others."""
-    found = instances(Problem.with_gap(10, 5, gap))
-    means = found.means[:, 0]
+    drawn = instances(Problem.with_gap(10, 5, gap))
+    means = drawn.means[:, 0]
     ranked = np.sort(means, axis=1)[:, ::-1]
     assert (means >= 0).all() and (means <= 1).all()
-    np.testing.assert_allclose(found.smallest_gap, gap, rtol=0, atol=2e-16)
+    np.testing.assert_allclose(drawn.smallest_gap, gap, rtol=0, atol=2e-16)
     np.testing.assert_allclose(ranked[:, 0] - ranked[:, 1], gap, rtol=0, atol=2e-16)
-    top = stats.uniform(gap, 1 - gap)
-    assert stats.kstest(ranked[:, 0], top.cdf).pvalue > ALPHA
+    assert stats.kstest(ranked[:, 0], stats.uniform(gap, 1 - gap).cdf).pvalue > ALPHA
     best, second = np.argsort(-means, axis=1)[:, :2].T
     pairs = np.bincount(5 * best + second, minlength=25)
     assert stats.chisquare(pairs[pairs > 0]).pvalue > ALPHA and (pairs > 0).sum() == 20
@@ -109,23 +110,6 @@ def test_heterogeneous_means(gap):
     assert uncorrelated(scaled[:, 0, :])
 
 
-def test_spread_scales_the_offsets():
-    """Catches a spread that is squared, or acts on the global means."""
-    spreads = (1.0, 0.25, 0.0)
-    made = (instances(Problem.heterogeneous(6, 4, spread), 200).means for spread in spreads)
-    wide, narrow, level = made
-    np.testing.assert_allclose(narrow - level, (wide - level) / 4, rtol=0, atol=4e-16)
-
-
-def test_no_spread_is_homogeneous():
-    """Catches a second path for agents that do not differ; it must be the first one, bit by bit."""
-    plain, spread = Problem.uniform(6, 4), Problem.heterogeneous(6, 4, 0.0)
-    assert spread == plain and spread.homogeneous
-    assert (spread.kind, spread.rows) == (plain.kind, plain.rows) == ("uniform", 1)
-    np.testing.assert_array_equal(instances(spread, 50).means, instances(plain, 50).means)
-    assert not Problem.heterogeneous(6, 4, 1e-3).homogeneous
-
-
 @pytest.mark.parametrize(
     "problem",
     [Problem.uniform(50, 9), Problem.with_gap(3, 9, 0.1), Problem.heterogeneous(4, 9, 0.7, 0.2)],
@@ -147,20 +131,10 @@ def test_fixed_keeps_the_draw_of_its_seed(problem):
         np.testing.assert_allclose(again.gaps, [drawn.gaps[seed]] * 3, rtol=0, atol=4e-16)
 
 
-@pytest.mark.parametrize(
-    "problem",
-    [
-        Problem.uniform(50, 40),
-        pytest.param(Problem.with_gap(50, 40, 0.01), marks=pytest.mark.slow),
-        Problem.heterogeneous(50, 40),
-        pytest.param(Problem.heterogeneous(50, 40, 0.5, 0.01), marks=pytest.mark.slow),
-    ],
-    ids=["uniform", "gap", "heterogeneous", "both"],
-)
+@pytest.mark.parametrize("problem", [Problem.uniform(50, 40), Problem.heterogeneous(50, 40)])
 def test_instances_do_not_depend_on_the_batch(problem):
     """Catches sums in an order, or products rounded, as the size of the batch decides."""
-    one = instances(problem, 1)
-    many = instances(problem, 250)
+    one, many = instances(problem, 1), instances(problem, 250)
     jax.tree.map(lambda value, due: np.testing.assert_array_equal(value[:1], due), many, one)
 
 
@@ -168,18 +142,13 @@ def test_instances_do_not_depend_on_the_batch(problem):
 
 GAPS = [
     ([0.5], [0.0], 1.0),
-    ([0.5, 0.5, 0.5], [0, 0, 0], 1.0),
     ([0.9, 0.9, 0.4], [0, 0, 0.5], 0.5),
-    ([0.4, 0.9, 0.4, 0.9], [0.5, 0, 0.5, 0], 0.5),
-    ([0.0, 1.0], [1, 0], 1.0),
-    ([1.0, 1.0, 0.0], [0, 0, 1], 1.0),
     ([0.0, 0.0], [0, 0], 1.0),
     ([0.75, 0.5, 0.25], [0, 0.25, 0.5], 0.25),
     # Rounding errors are ties, a billionth is not.
     ([0.1 + 0.2, 0.3, 0.0], [0, 0, 0.3], 0.3),
     ([0.5, 0.5 - 1e-9], [0, 1e-9], 1e-9),
     # Agents disagree, their averages tie.
-    ([[0.2, 0.4], [0.4, 0.2]], [0, 0], 1.0),
     ([[0.1, 0.2, 0.3], [0.2, 0.3, 0.1], [0.3, 0.1, 0.2]], [0, 0, 0], 1.0),
     ([[0.0, 1.0], [1.0, 0.5]], [0.25, 0], 0.25),
 ]
@@ -193,15 +162,6 @@ def test_gaps_of_fixed_means(means, gaps, smallest):
     np.testing.assert_allclose(found.gaps, [gaps] * 2, rtol=0, atol=2e-16)
     np.testing.assert_allclose(found.smallest_gap, [smallest] * 2, rtol=0, atol=2e-16)
     assert (found.gaps[:, np.array(gaps) == 0] == 0).all()
-
-
-def test_equal_rows_are_one_row():
-    """Catches agents simulated one by one although they share their means."""
-    problem = Problem([[0.1, 0.7], [0.1, 0.7], [0.1, 0.7]])
-    assert problem.homogeneous and (problem.kind, problem.rows) == ("fixed", 1)
-    assert (problem.agents, problem.arms, problem.means.tolist()) == (3, 2, [[0.1, 0.7]])
-    different = Problem([[0.1, 0.7], [0.1, 0.7 + 2**-53]])
-    assert different.rows == 2 and not different.homogeneous
 
 
 # --- files ---
@@ -225,15 +185,11 @@ TABLE = [[0.1, 0.2, 0.25], [1.0, 0.0, 1e-3]]
 
 GOOD_CSV = {
     "plain": b"0.1,0.2,0.25\n1.0,0,1e-3\n",
-    "no last newline": b"0.1,0.2,0.25\n1.0,0,1e-3",
     "header": b"arm 1,arm 2,arm 3\n0.1,0.2,0.25\n1.0,0,1e-3\n",
     "quoted header": b'"a,b","c","d"\n0.1,0.2,0.25\n1.0,0,1e-3\n',
     "byte order mark": b"\xef\xbb\xbf0.1,0.2,0.25\n1.0,0,1e-3\n",
-    "mark and header": b"\xef\xbb\xbfa,b,c\r\n0.1,0.2,0.25\r\n1.0,0,1e-3\r\n",
     "a word for an index that counts nothing": b"agent,a,b\n0.1,0.2,0.25\n1.0,0,1e-3\n",
-    "windows": b"0.1,0.2,0.25\r\n1.0,0,1e-3\r\n",
     "spaces and blank lines": b" 0.1 , 0.2,0.25\n\n1.0,0,\t1e-3\n,,\n\n",
-    "quoted numbers": b'"0.1","0.2","0.25"\n"1.0","0","1e-3"\n',
     "unicode header": "μ₁,μ₂,μ₃\n0.1,0.2,0.25\n1.0,0,1e-3\n".encode(),
 }
 
@@ -257,42 +213,53 @@ def test_one_row_for_many_agents(folder):
     assert Problem.from_file("means.npz", agents=7).means.tolist() == [[0.1, 0.2]]
 
 
-@pytest.mark.parametrize("dtype", ["<f8", ">f8", "<f4", "<f2"])
-@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_good_npz(dtype, save, folder):
+def npy(shape, descr="'<f8'", data=b""):
+    """Returns the bytes of an array file that claims what it likes."""
+    header = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + data
+
+
+@pytest.mark.parametrize("dtype", [">f8", "<f4"])
+def test_good_npz(dtype, folder):
     """Catches byte order, Fortran order or a second array that changes the means."""
     means = np.array([[0.5, 0.25, 1.0], [0.125, 0.0, 0.75]], dtype)
-    for name, arrays in {
-        "named": {"means": means, "labels": np.arange(4)},
-        "alone": {"table": means},
-        "fortran": {"means": np.asfortranarray(means)},
-    }.items():
-        save(f"{name}.npz", **arrays)
-        assert Problem.from_file(f"{name}.npz").means.tolist() == means.tolist()
-    save("whole.npz", means=np.array([[0, 1], [1, 0]]))
+    np.savez("named.npz", means=np.asfortranarray(means), labels=np.arange(4))
+    np.savez_compressed("alone.npz", table=means)
+    np.savez("whole.npz", means=np.array([[0, 1], [1, 0]]))
+    for name in ("named.npz", "alone.npz"):
+        assert Problem.from_file(name).means.tolist() == means.tolist()
     assert Problem.from_file("whole.npz").means.tolist() == [[0, 1], [1, 0]]
 
 
 NOT_NPZ = "means='means.npz': must be an NPZ file; "
-NOT_NUMBERS = "means='means.npz': must be numbers; "
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        (npy("(1000000000000,)"), NOT_NPZ),  # eight terabytes
+        (npy("(2,)", "'|O'", b"\x80\x04N."), NOT_NPZ),
+        (npy("(2,)", "'<c16'", bytes(32)), "means='means.npz': must be numbers; "),
+        (npy("(2, 2)", data=bytes(31)), NOT_NPZ),
+        (npy("(__import__('os').getpid(),)"), NOT_NPZ),
+    ],
+)
+def test_bad_arrays_in_an_npz(data, line, folder):
+    """Catches unpickling, code that runs, memory for what a header claims, and complex means."""
+    with zipfile.ZipFile("means.npz", "w") as archive:
+        archive.writestr("means.npy", data)
+    assert refusal("means.npz").startswith(line)
 
 
 def test_every_damaged_npz_is_refused_or_read_right(folder):
     """Catches a flipped bit that changes a mean, or a truncated file that loads."""
     np.savez("means.npz", means=np.array(TABLE))
-    good = Path("means.npz").read_bytes()
-    for at in range(0, len(good), 5):
+    good, refusals = Path("means.npz").read_bytes(), 0
+    for at in range(0, len(good), 17):
         Path("means.npz").write_bytes(good[:at])
         assert refusal("means.npz").startswith(NOT_NPZ)
     rng = np.random.default_rng(0)
-    flips = zip(rng.permutation(len(good))[:200], rng.integers(0, 8, 200), strict=True)
-    assert refused_flips(good, flips) > 100
-
-
-def refused_flips(good, flips):
-    """Returns how many flipped bits are refused; with all others, the means stay as they were."""
-    refused = 0
-    for at, bit in flips:
+    for at, bit in zip(rng.permutation(len(good))[:200], rng.integers(0, 8, 200), strict=True):
         damaged = bytearray(good)
         damaged[at] ^= 1 << bit
         Path("means.npz").write_bytes(damaged)
@@ -300,16 +267,14 @@ def refused_flips(good, flips):
             assert Problem.from_file("means.npz").means.tolist() == TABLE
         except ValueError as error:
             assert str(error).startswith("means='means.npz': must be "), error
-            refused += 1
-    return refused
+            refusals += 1
+    assert refusals > 100
 
 
 # --- problems as values ---
 
 NAMED = {
     "uniform": lambda: Problem.uniform(5, 4),
-    "agents": lambda: Problem.uniform(6, 4),
-    "arms": lambda: Problem.uniform(5, 3),
     "widest spread": lambda: Problem.heterogeneous(5, 4),
     "spread": lambda: Problem.heterogeneous(5, 4, 0.5),
     "other spread": lambda: Problem.heterogeneous(5, 4, 0.5000000000000001),
@@ -340,7 +305,7 @@ def test_problems_are_values():
     described = [json.dumps(problem.describe(), allow_nan=False) for problem in first]
     assert len(set(described)) == len(NAMED)
     texts = [tuple(p.settings().items()) for p in first if (p.agents, p.arms) == (5, 4)]
-    assert len(set(texts)) == len(texts) == len(NAMED) - 3
+    assert len(set(texts)) == len(texts) == len(NAMED) - 1
     bit = first[list(NAMED).index("a bit")].describe()
     assert json.loads(json.dumps(bit))["means"] == [[0.1, 0.2, 0.3, 0.4 + 2**-54]]
     assert Problem.uniform(5, 4) != "problem"
@@ -354,44 +319,23 @@ def test_problems_are_values():
 @pytest.mark.parametrize(
     "problem",
     [
-        pytest.param(Problem.heterogeneous(5, 6), marks=pytest.mark.slow),
-        pytest.param(Problem.heterogeneous(5, 6, 0.4, 0.1), marks=pytest.mark.slow),
-        pytest.param(Problem.heterogeneous(1, 6), marks=pytest.mark.slow),
-        pytest.param(Problem(np.random.default_rng(0).random((5, 6))), marks=pytest.mark.slow),
-        Problem(np.random.default_rng(0).normal(size=(5, 6)), rewards=Gaussian(0.5)),
+        Problem.heterogeneous(5, 6, 0.4, 0.1),
         Problem.ratings([1, 2, 5], np.random.default_rng(0).dirichlet(np.ones(3), (5, 6))),
     ],
-    ids=["drawn", "gap", "one", "fixed", "gaussian", "ratings"],
+    ids=["drawn", "ratings"],
 )
-def test_room_for_more_agents_changes_no_bit(problem):
+def test_padded_agents_change_no_bit(problem):
     """Catches a mean, gap or parameter that depends on rows which do not exist."""
     tight = instances(problem, 30)
-    agents = problem.agents
-    for room in (agents, agents + 1, 8, 13, 64):
+    for room in (6, 13):
         wide = instances(problem, 30, room=room)
         assert wide.means.shape == (30, room, 6)
-        np.testing.assert_array_equal(wide.means[:, :agents], tight.means)
-        assert (wide.means[:, agents:] == 0).all()
+        np.testing.assert_array_equal(wide.means[:, :5], tight.means)
+        assert (wide.means[:, 5:] == 0).all()
         np.testing.assert_array_equal(wide.gaps, tight.gaps)
         np.testing.assert_array_equal(wide.smallest_gap, tight.smallest_gap)
         for there, here in zip(wide.parameters, tight.parameters, strict=True):
-            np.testing.assert_array_equal(there[:, : here.shape[1]][:, :agents], here)
-    trees = {jax.tree.structure(Problem.heterogeneous(m, 6).bind(8)) for m in (2, 5, 8)}
-    assert len(trees) == 1
-
-
-def test_bound_problems_differ_where_compilations_do():
-    """Catches a value in the tree's structure, which would compile anew for each."""
-
-    def structure(problem):
-        return jax.tree.structure(problem.bind())
-
-    assert structure(Problem.uniform(5, 4)) == structure(Problem.uniform(9, 4))
-    assert structure(Problem.with_gap(5, 4, 0.1)) == structure(Problem.with_gap(5, 4, 0.2))
-    alike = [structure(Problem.uniform(5, 4, Gaussian(sd))) for sd in (0.1, 0.2)]
-    assert alike[0] == alike[1] != structure(Problem.uniform(5, 4))
-    assert structure(Problem.uniform(5, 4)) != structure(Problem.uniform(5, 3))
-    assert structure(Problem([0.1] * 4, 5)) != structure(Problem.uniform(5, 4))
+            np.testing.assert_array_equal(there[:, : here.shape[1]][:, :5], here)
 
 
 # --- laws of rewards ---
@@ -431,17 +375,6 @@ def test_gaussian_means_may_be_any_finite_number():
 # --- paths of files ---
 
 
-def test_a_table_that_was_scaled_once_stays(folder):
-    """Catches probabilities that move by a bit each time they are written and read."""
-    rng = np.random.default_rng(4)
-    for levels in (2, 3, 10, 99):
-        once = Problem.ratings(range(levels), rng.dirichlet(np.ones(levels), (30, 20)))
-        again = Problem.ratings(range(levels), once.probabilities)
-        assert again == once and (again.probabilities == once.probabilities).all()
-    off = Problem.ratings([0, 1], [[0.5, 0.5 + 4e-10]], 2).probabilities
-    assert off.sum() == 1.0 and off[0, 0, 0] < 0.5
-
-
 def test_ratings_in_an_npz(folder):
     """Catches probabilities read as means, or a law that is overruled in silence."""
     table = np.random.default_rng(0).dirichlet(np.ones(3), (2, 4))
@@ -453,6 +386,6 @@ def test_ratings_in_an_npz(folder):
     np.savez("square.npz", levels=[[1, 2]], probabilities=table)
     assert refusal("square.npz").startswith("levels=(1, 2): must be one row of numbers; ")
     np.savez("text.npz", levels=["a", "b"], probabilities=table)
-    assert refusal("text.npz").startswith(NOT_NUMBERS.replace("means.npz", "text.npz"))
+    assert refusal("text.npz").startswith("means='text.npz': must be numbers; ")
     np.savez("means.npz", means=[[-3.0, 2.0]])
     assert Problem.from_file("means.npz", rewards=Gaussian(1)).rewards == Gaussian(1)

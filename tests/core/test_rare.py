@@ -1,7 +1,6 @@
 """Work that few elements need, or many share: the bits of all of it, and who is not worked for."""
 
 import functools
-import threading
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +8,7 @@ import numpy as np
 import pytest
 from draws import jit_for
 
-from fmab_jax.core import backend, rare
+from fmab_jax.core import rare
 from fmab_jax.core.rare import Table
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -18,103 +17,10 @@ RNG = np.random.default_rng(0)
 
 # --- what few elements need ---
 
-# Of a trial: [arm, agent]. Whole numbers, so that sums of them are exact.
-SHAPE = (90, 30)
-# Trials of two batches, one inside the other.
-OUTER, INNER = 2, 3
-
 
 def whole(*shape):
     """Returns whole numbers."""
     return RNG.integers(1, 10**6, shape).astype(np.float64)
-
-
-SHARED = whole(4, 5)
-OPERANDS = {
-    "x": whole(*SHAPE),
-    "scalar": whole(),
-    "by arm": whole(SHAPE[0], 1),
-    "by agent": whole(SHAPE[1]),
-    "table": whole(6, 2),
-    "row": RNG.integers(6, size=(SHAPE[0], 1)).astype(np.int32),
-    "place": RNG.integers(4, size=SHAPE).astype(np.int32),
-}
-
-
-def replaced(where, x, scalar, by_arm, by_agent, table, row, place):
-    """Returns -x, and a sum of all where it is asked for."""
-
-    def exact(x, scalar, by_arm, by_agent, own, shared):
-        assert x.ndim == 1 and own.shape == (len(x), 2) and shared.shape == (len(x), 5)
-        return x + 2 * scalar + 3 * by_arm + 4 * by_agent + 5 * own[:, 1] + 6 * shared[:, 4]
-
-    tables = Table(table, row), Table(jnp.asarray(SHARED), place)
-    return rare.rare(where, exact, -x, x, scalar, by_arm, by_agent, *tables)
-
-
-def due(where, x, scalar, by_arm, by_agent, table, row, place):
-    """Returns what `replaced` does, of NumPy's arrays."""
-    own = 5 * table[row, 1] + 6 * SHARED[place, 4]
-    return np.where(where, x + 2 * scalar + 3 * by_arm + 4 * by_agent + own, -x)
-
-
-MASKS = {
-    "nothing": np.zeros(SHAPE, bool),
-    "everything": np.ones(SHAPE, bool),
-    "the first": np.arange(2700).reshape(SHAPE) == 0,
-    "the last": np.arange(2700).reshape(SHAPE) == 2699,
-    # A chunk, and one more than that.
-    "256": np.arange(2700).reshape(SHAPE) < 256,
-    "257": np.arange(2700).reshape(SHAPE) < 257,
-    "1024": np.arange(2700).reshape(SHAPE) >= 2700 - 1024,
-    "some": RNG.random(SHAPE) < 0.3,
-}
-
-
-@pytest.mark.parametrize("platform", PLATFORMS)
-def test_what_is_asked_for_is_replaced_and_nothing_else(platform):
-    """Catches a result on a neighbour's element, the last of a chunk left out or put elsewhere,
-    and an operand or a row that another element's is taken for."""
-    draw = jit_for(platform, replaced)
-    for name, mask in MASKS.items():
-        found = draw(mask, *OPERANDS.values())
-        np.testing.assert_array_equal(found, due(mask, *OPERANDS.values()), err_msg=name)
-
-
-NAMES = ("where", *OPERANDS)
-# What differs between the trials of a batch, and between those of a batch of batches.
-BATCHED = [
-    (NAMES, ()),
-    (NAMES, NAMES),
-    (("where",), ("x",)),
-    (("x",), ("where", "table")),
-    (("table",), ("row",)),
-    (("row", "table"), ("table", "by agent")),
-    (("place", "scalar"), ("by arm", "scalar")),
-]
-
-
-@pytest.mark.parametrize("platform", PLATFORMS)
-@pytest.mark.parametrize(("inner", "outer"), BATCHED)
-def test_what_is_asked_for_is_replaced_in_a_batch_of_batches(inner, outer, platform):
-    """Catches an operand or a table of another trial, where some belong to each and others to all
-    of a batch."""
-
-    def repeated(name, x):
-        sizes = (OUTER,) * (name in outer) + (INNER,) * (name in inner)
-        wide = np.broadcast_to(x, (*sizes, *x.shape))
-        return RNG.permuted(wide.reshape(-1)).reshape(wide.shape)
-
-    given = {name: repeated(name, x) for name, x in {"where": MASKS["some"], **OPERANDS}.items()}
-    draw = replaced
-    for batch in (inner, outer):
-        axes = [0 if name in batch else None for name in NAMES]
-        draw = jax.vmap(draw, axes) if batch else draw
-    found = np.asarray(jit_for(platform, draw)(*given.values()))
-    for i in range(OUTER if outer else 1):
-        for j in range(INNER):
-            one = [x[(i,) * (name in outer) + (j,) * (name in inner)] for name, x in given.items()]
-            np.testing.assert_array_equal(found[(i, j) if outer else j], due(*one))
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
@@ -200,21 +106,6 @@ def test_loops_end_where_they_end(platform, most):
         jit_for(platform, jax.vmap(halved))(x), [[0, 1, 2, 2], [most, 3, 4, 31]]
     )
     np.testing.assert_array_equal(jit_for(platform, jax.vmap(added))(x), 32 * x + 26)
-
-
-def test_a_program_is_traced_for_one_platform_in_one_thread():
-    """Catches a setting that outlives its program, also one that fails, or is another thread's."""
-    seen = []
-    with pytest.raises(ZeroDivisionError), backend.traced_for("gpu"), backend.traced_for("tpu"):
-        thread = threading.Thread(target=lambda: seen.append(backend.is_accelerated()))
-        thread.start()
-        thread.join()
-        seen.append(backend.is_accelerated())
-        with backend.traced_for("cpu"):
-            seen.append(backend.is_accelerated())
-        seen.append(backend.is_accelerated())
-        1 / 0  # noqa: B018
-    assert [*seen, backend.is_accelerated()] == [False, True, False, True, False]
 
 
 # --- what many share ---

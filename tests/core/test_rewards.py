@@ -16,7 +16,7 @@ from draws import ALPHA, MILLION, at_uniform, group_sums, induced_cdf, jit_for, 
 from plugs import ThreePoint
 from scipy import special, stats
 
-from fmab_jax.core import binomials, keys, rewards
+from fmab_jax.core import keys, rewards
 from fmab_jax.core.rewards import Bernoulli, FiniteSupport, Gaussian, Law, Ratings
 from fmab_jax.draws import groups
 
@@ -128,17 +128,12 @@ def distance(law, tables, pulls):
 # --- agents that differ: one draw for all ---
 
 GROUPS = [
-    (5, 40, 0.3, 0.7),
-    (5, 40, 0.0, 0.3),
-    (50, 4, 0.2, 0.8),
-    (50, 10, 0.0, 1.0),
-    (50, 12, 0.0, 0.1),
-    (50, 100, 0.4, 0.6),
-    (20, 30, 0.9, 1.0),
-    (50, 14, 0.0, 1.0),
-    (3, 1000, 0.0, 0.2),
-    (100, 2000, 0.97, 1.0),
-    (2, 2000, 0.01, 0.99),
+    (5, 0.3, 0.7),
+    (50, 0.2, 0.8),
+    (50, 0.4, 0.6),
+    (50, 0.0, 1.0),
+    (3, 0.0, 0.2),
+    (2, 0.01, 0.99),
 ]
 
 
@@ -158,20 +153,18 @@ def test_law_of_agents_that_differ(cell):
 
     A wrong cumulant, a sum over too few agents, or a threshold below 60 shows.
     """
-    agents, pulls, low, high = cell
+    agents, low, high = cell
     means, law = group(agents, low, high), Bernoulli()
     fewest = fewest_pulls(law, means)
     assert fewest * one_pull(law, means)[1] >= 64
-    for n in {fewest, max(pulls, fewest), 3 * fewest}:
+    for n in {fewest, 3 * fewest}:
         assert distance(law, means, n) <= 1e-6, n
 
 
 @pytest.mark.parametrize("rare", [3e-4, 3e-3, 0.03, 0.1])
 def test_law_of_agents_that_are_opposite(rare):
-    """Catches a threshold that trusts an unskewed law too early; at variance 40 it is 2.6e-6 off.
-
-    Negative control in the same cell: two fifths of the pulls are seen to be too few.
-    """
+    """Catches a threshold that trusts an unskewed law too early; at variance 40 it is 2.6e-6 off,
+    and two fifths of the pulls are seen to be too few."""
     means, law = opposite(6, rare), Bernoulli()
     fewest = fewest_pulls(law, means)
     assert distance(law, means, fewest) <= 1e-6
@@ -203,17 +196,15 @@ def distance_of_few(means, pulls):
 
 
 FEW = {
-    "even": group(50, 0.0, 1.0),
     "rare": group(50, 0.0, 0.1),
     "sure": group(50, 0.93, 1.0),
     "one of many": np.r_[np.full((49, 1), 1e-3), [[0.5]]],
     "opposite": opposite(6, 0.003),
     "two": np.array([[0.3], [0.99]]),
-    "coins": np.full((10, 1), 0.5),
 }
 
 
-@pytest.mark.parametrize("name", quick.only(FEW, "rare", "sure", "two"))
+@pytest.mark.parametrize("name", FEW)
 def test_law_of_few_rewards_of_agents_that_differ(name):
     """Catches one draw for sums that are too small for it, and a check that picks a wrong count."""
     means = FEW[name]
@@ -224,36 +215,12 @@ def test_law_of_few_rewards_of_agents_that_differ(name):
         assert distance_of_few(means, pulls) <= 1e-6, pulls
 
 
-AT_MOST = [
-    *((14, 50, 0.05), (14, 50, 0.93), (10**9, 50, 1e-9), (10**9, 3, 1 - 4e-9)),
-    *((100, 1, 0.5), (1, 200, 0.5), (20, 7, 0.0), (20, 7, 1.0)),
-]
-
-
-@pytest.mark.parametrize(("trials", "agents", "mean"), AT_MOST)
-def test_distribution_function_of_a_sum(trials, agents, mean):
-    """Catches a window that is too narrow, a phase that loses digits, and agents left out."""
-    total = agents * trials
-    k = np.arange(np.round(total * mean) - 40, np.round(total * mean) + 41)
-    inside = np.r_[np.ones(agents), 0.0][:, None] * np.ones(len(k))
-    means = np.r_[np.full(agents, mean), 0.5][:, None] * np.ones(len(k))
-    arguments = (k, np.full(len(k), float(trials)), inside, means)
-    found = jax.jit(binomials.binomials_at_most)(*map(jnp.asarray, arguments))
-    np.testing.assert_allclose(found, stats.binom(total, mean).cdf(k), atol=1e-9)
-
-
 # --- ratings ---
 
 TABLES = {
-    "three, even": [1, 1, 1],
-    "three, skewed": [0.7, 0.2, 0.1],
     "three, rare top": [0.95, 0.04, 0.01],
     "three, comb of two": [0.5, 0.004, 0.496],
-    "three, peaked": [0.026, 0.896, 0.078],
-    "five, even": [1, 1, 1, 1, 1],
     "five, loved": [0.02, 0.03, 0.1, 0.25, 0.6],
-    "five, bell": [1, 4, 6, 4, 1],
-    "five, love or hate": [0.4, 0.1, 0.05, 0.1, 0.35],
     "five, comb of four": [0.5, 0.002, 0.001, 0.002, 0.495],
     "five, comb of two": [0.3, 0.001, 0.4, 0.002, 0.297],
     "five, comb of three": [0.5, 0.001, 0.003, 0.494, 0.002],
@@ -280,20 +247,6 @@ def test_law_of_ratings_by_agents_that_differ():
     law = Ratings([1, 2, 3, 4, 5])
     fewest = fewest_pulls(law, table)
     assert fewest < 30 and distance(law, table, fewest) <= 1e-6
-
-
-def test_decay_bounds_the_characteristic_function():
-    """Catches a comb between the frequencies that are looked at: a fine grid finds none."""
-    rng = np.random.default_rng(2)
-    t = np.linspace(1, np.pi, 20_001)
-    for levels in (2, 3, 4, 5, 7, 9, 13):
-        for _ in range(20):
-            table = rng.dirichlet(np.full(levels, 10 ** rng.uniform(-1.5, 1)))
-            phi = np.abs(np.exp(1j * t[:, None] * np.arange(levels)) @ table)
-            due = -np.log(np.maximum(phi, 1e-300)).min()
-            found = one_pull(Ratings(range(levels)), table[None, :])[6]
-            # The grid sees nothing below the nodes by more than a tenth.
-            assert found <= 1.1 * due + 1e-12
 
 
 def test_cumulants_by_another_route():
@@ -334,44 +287,32 @@ def chi_square(values, support, exact):
     return float(stats.chisquare(pooled[0], pooled[1] * pooled[0].sum() / pooled[1].sum()).pvalue)
 
 
-@pytest.mark.parametrize("pulls", [1, 3, 16, 17, 40])
-@pytest.mark.parametrize("name", ["five, loved", "five, comb of four", "three, rare top"])
+@pytest.mark.parametrize(("pulls", "name"), [(1, "five, loved"), (17, "five, comb of four")])
 def test_small_sums_of_ratings(name, pulls):
     """Catches a binomial with another level's share, a reused uniform, or a lost level."""
     table = np.array(TABLES[name]) / sum(TABLES[name])
     law = Ratings(range(len(table)))
     values = np.asarray(million_sums(law, *words(pulls), jnp.float64(pulls), tuple(table)))
     exact = convolved([table], [pulls])
-    support = np.arange(len(exact)) / (len(table) - 1)
-    assert chi_square(values, support, exact) > ALPHA
-    # Negative control: a hundredth of one level moved to the next is seen.
-    moved = table + 0.01 * table.max() * (np.arange(len(table)) == 1)
-    moved[table.argmax()] -= 0.01 * table.max()
-    assert chi_square(values, support, convolved([moved], [pulls])) < ALPHA
+    assert chi_square(values, np.arange(len(exact)) / (len(table) - 1), exact) > ALPHA
 
 
-@pytest.mark.parametrize("pulls", [1, 5, 700])
+@pytest.mark.parametrize("pulls", [1, 700])
 def test_a_law_of_somebody_else(pulls):
     """Catches a finite law that needs more than its levels and probabilities."""
-    law, mean = ThreePoint(0.8), 0.3
-    table = np.array([float(p[0, 0]) for p in law.parameters(jnp.full((1, 1), mean))])
-    np.testing.assert_allclose(float(law.mean(*map(jnp.float64, table))), mean, rtol=1e-15)
+    law = ThreePoint(0.8)
+    table = np.array([float(p[0, 0]) for p in law.parameters(jnp.full((1, 1), 0.3))])
     values = np.asarray(million_sums(law, *words(6), jnp.float64(pulls), tuple(table)))
     exact = convolved([table], [pulls])
     assert chi_square(values, np.arange(len(exact)) / 2, exact) > ALPHA
     assert law.describe() == {"law": "three-point", "middle": 0.8, "levels": [0.0, 0.5, 1.0]}
-    assert law == ThreePoint(0.8) and hash(law) != hash(ThreePoint(0.7))
 
 
 @pytest.mark.parametrize("pulls", [1, 30, 2000])
 def test_a_continuous_law_of_somebody_else(pulls):
     """Catches a lattice forced upon rewards that have none, or sums of normal shape."""
-    law = Exponential()
-    values = np.asarray(million_sums(law, *words(7), jnp.float64(pulls), (0.5,)))[:100_000]
-    assert stats.kstest(values, stats.gamma(pulls, scale=0.5).cdf).pvalue > ALPHA
-    if pulls == 30:
-        normal = stats.norm(pulls / 2, math.sqrt(pulls) / 2)
-        assert stats.kstest(values, normal.cdf).pvalue < ALPHA
+    values = np.asarray(million_sums(Exponential(), *words(7), jnp.float64(pulls), (0.5,)))
+    assert stats.kstest(values[:100_000], stats.gamma(pulls, scale=0.5).cdf).pvalue > ALPHA
 
 
 # --- Gaussian rewards ---
@@ -393,24 +334,6 @@ def test_gaussian_sums_are_one_normal_draw():
         np.testing.assert_allclose(found, due, rtol=1e-14)
     assert (law.sensitivity, law.describe()["sd"]) == (math.inf, None)
     assert Gaussian(0.25).describe() == {"law": "gaussian", "sd": 0.25}
-
-
-def test_gaussian_sums_over_agents():
-    """Catches agents whose means or variances are not added."""
-    law, _ = Gaussian(1.0).bind()
-    mean, sd = jnp.asarray([[1.0], [2.0], [6.0]]), jnp.asarray([[0.5]])
-    member = jnp.asarray([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
-
-    cumulants = groups.group_cumulants(law, (mean, sd), member)
-    np.testing.assert_array_equal(np.asarray(cumulants)[:2, :, 0], [[7.0, 2.0], [0.5, 0.25]])
-
-    @jax.jit
-    def drawn(pulls):
-        return group_sums(law, words(9), jnp.zeros(1, int), 1, pulls, (mean, sd), member)
-
-    z = special.ndtri(np.asarray(keys.uniform(*words(9), jnp.arange(2, dtype=jnp.uint32))))
-    expected = [700 + z[0] * math.sqrt(50), 200 + z[1] * 5]
-    np.testing.assert_allclose(np.asarray(drawn(100.0))[0], expected, rtol=1e-14)
 
 
 # --- one reward ---
@@ -522,44 +445,7 @@ def test_agents_may_share_their_law(law, platform):
     assert (found[0] == 0).all() and (found[1:] != 0).any(axis=1).all()
 
 
-def test_an_empty_group_draws_nothing():
-    """Catches 0 / 0, or the first agent's rewards, in a group without members."""
-    member = jnp.asarray(np.vstack([MEMBER[0], np.zeros(ROWS)]))
-    parameters = tuple(jnp.asarray(x[0]) for x in parameters_of(Bernoulli(), 1))
-    draw = jax.jit(lambda seed: summed(Bernoulli(), seed, jnp.float64(50.0), parameters, member))
-    found = draw(jnp.uint32(0))
-    assert (np.asarray(found)[1] == 0).all() and (np.asarray(found)[0] > 0).any()
-
-
 # --- statements of laws ---
-
-
-def test_the_nearest_levels_leave_all_cumulants_finite():
-    """Catches levels that are so near that a sixth moment is infinite, or times any pulls is."""
-    law = Ratings([0, 1e-40, 1])
-    table = [jnp.array(p) for p in (0.25, 0.25, 0.5)]
-    found = np.array([float(each) for each in law.cumulants(*table)])
-    assert np.isfinite(found * 1e15 * 1e18).all()
-    # In steps of 1e-40, half of the rewards are 1: the cumulants of a fair coin.
-    due = [0.5 * 1e40, 0.25 * 1e80, 0.0, -0.125 * 1e160, 0.0, 0.25 * 1e240]
-    np.testing.assert_allclose(found[[0, 1, 3, 5]], np.array(due)[[0, 1, 3, 5]], rtol=1e-12)
-
-
-def test_laws_are_values():
-    """Catches laws that differ but describe, label, compare or hash alike."""
-    laws = [
-        Bernoulli(),
-        Gaussian(0.1),
-        Gaussian(0.10000000000000002),
-        Ratings([1, 2, 3]),
-        Ratings([1, 2, 4]),
-        ThreePoint(),
-        ThreePoint(0.2),
-    ]
-    assert len(set(laws)) == len({str(law.describe()) for law in laws}) == len(laws)
-    assert len({law.label() for law in laws}) == len(laws)
-    assert Ratings((1.0, 2.0)) == Ratings([1, 2]) and Gaussian(1) == Gaussian(1.0)
-    assert (Bernoulli().sensitivity, Ratings([3, 9]).sensitivity) == (1.0, 1.0)
 
 
 @pytest.mark.parametrize(

@@ -2,19 +2,18 @@
 
 import functools
 import itertools
+import re
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import quick
 from draws import ALPHA, LATTICE, MILLION, at_uniform, induced_cdf, jit_for, two_sided, words
 from scipy import special, stats
 
 import fmab_jax
 from fmab_jax.core import (
     arrays,
-    backend,
     binomials,
     keys,
     laplace,
@@ -198,59 +197,17 @@ def test_counts_are_exact_up_to_2_to_the_53(way):
     assert odd.dtype == np.float64 and 0.4 < np.mean(odd % 2) < 0.6
 
 
-def equations(jaxpr, depth=0):
-    """Yields each equation, and in how many loops it lies."""
-    for equation in jaxpr.eqns:
-        yield equation, depth
-        deeper = depth + (equation.primitive.name in ("while", "scan"))
-        for inner in jax.tree.leaves(
-            list(equation.params.values()), is_leaf=lambda x: hasattr(x, "eqns")
-        ):
-            inner = getattr(inner, "jaxpr", inner)
-            if hasattr(inner, "eqns"):
-                yield from equations(inner, deeper)
-
-
-@pytest.mark.parametrize("batches", [0, 1, 2])
-@pytest.mark.parametrize("shared", [False, True], ids=["one by one", "by rows"])
-def test_an_accelerator_draws_coins_in_a_straight_line(shared, batches):
-    """Catches a loop that asks a host whether it is over: but for one, through those in doubt of
-    the whole batch. Inside it passes are counted."""
-    lane = jnp.arange(12, dtype=jnp.uint32).reshape(3, 4)
-
-    def draw(trials):
-        mean = jnp.full((3, 1 if shared else 4), 0.3)
-        return rewards.Bernoulli().total(*words(), lane, trials, mean)
-
-    trials = jnp.full((2,) * batches + (3, 1), 9.0)
-    for _ in range(batches):
-        draw = jax.vmap(draw)
-    with backend.traced_for("gpu"):
-        found = [*equations(jax.make_jaxpr(draw)(trials).jaxpr)]
-    loops = [each for each, _ in found if each.primitive.name in ("while", "scan")]
-    assert [each.primitive.name for each in loops] == ["while", "scan"]
-    assert loops[1].params["length"] == 8
-    assert max(depth for _, depth in found) == 2
-
-
 def test_no_narrow_numbers_in_the_compiled_run():
     """Catches float32 on a path of counts, noise or regret, where they would stick in silence."""
-
     grid = jnp.asarray(time_grid(10**6, 5))
-    found = set()
+
+    def run(trial, bound, seed):
+        return compilation.one_trial(trial, bound, grid, jnp.uint32(0), seed)
+
     for algorithm, problem in RUNS:
         config = configs.bind(algorithm, problem, 10**6)
-
-        def run(trial, bound, seed):
-            return compilation.one_trial(trial, bound, grid, jnp.uint32(0), seed)
-
-        jaxpr = jax.make_jaxpr(run)(config.trial, config.bound, np.uint32(1))
-        made = [x.aval for each, _ in equations(jaxpr.jaxpr) for x in each.outvars]
-        found |= {str(aval.dtype) for aval in made if hasattr(aval, "dtype")}
-    assert {"float64", "int64", "uint64"} <= found
-    assert not [
-        dtype for dtype in found if dtype in ("float32", "float16", "bfloat16", "int16", "int8")
-    ]
+        program = str(jax.make_jaxpr(run)(config.trial, config.bound, np.uint32(1)))
+        assert ":f64[" in program and not re.search(r":(f32|f16|bf16|i16|i8)\[", program)
 
 
 # --- uniforms ---
@@ -269,27 +226,20 @@ def test_uniforms_are_the_bits_of_jax(size):
         np.testing.assert_array_equal(np.asarray(u) * 2.0**53, expected)
 
 
-def test_uniforms_are_symmetric_about_one_half(monkeypatch):
-    """Catches 0 or 1 among the uniforms (infinite noise) or a lattice that is off centre."""
+def test_uniforms_have_no_ends(monkeypatch):
+    """Catches 0 or 1 among the uniforms (infinite noise), a lattice that is off centre, or coarse
+    uniforms that are the same word twice."""
+    lane, zero = jnp.arange(5, dtype=jnp.uint32), jnp.uint32(0)
+    high, low = (np.asarray(x) for x in keys._threefry(*words(), jnp.uint32(1), lane))
+    coarse = keys.coarse_uniforms(*words(), lane, 1)
+    np.testing.assert_array_equal(coarse[0], (high + 0.5) / 2**32)
+    np.testing.assert_array_equal(coarse[1], (low + 0.5) / 2**32)
     ends = jnp.array([0, 0, 2**32 - 1], jnp.uint32), jnp.array([0, 2**12, 2**32 - 1], jnp.uint32)
     monkeypatch.setattr(keys, "_threefry", lambda *_: ends)
-    zero = jnp.uint32(0)
-    u = np.asarray(keys.uniform(zero, zero, jnp.zeros(3, jnp.uint32)))
+    u = np.asarray(keys.uniform(zero, zero, lane[:3]))
     np.testing.assert_array_equal(u, [2.0**-53, 3 * 2.0**-53, 1 - 2.0**-53])
-
-
-@pytest.mark.parametrize("draw", [0, 1])
-def test_coarse_uniforms_are_the_words_of_one_call(draw, monkeypatch):
-    """Catches uniforms that are 0 or 1, off centre, or the same word twice."""
-    lane = jnp.arange(5, dtype=jnp.uint32)
-    high, low = (np.asarray(x) for x in keys._threefry(*words(), jnp.uint32(draw), lane))
-    found = keys.coarse_uniforms(*words(), lane, draw)
-    np.testing.assert_array_equal(found[0], (high + 0.5) / 2**32)
-    np.testing.assert_array_equal(found[1], (low + 0.5) / 2**32)
-    ends = jnp.array([0, 2**32 - 1], jnp.uint32)
-    monkeypatch.setattr(keys, "_threefry", lambda *_: (ends, ends))
-    for u in keys.coarse_uniforms(*words(), lane, draw):
-        np.testing.assert_array_equal(u, [2.0**-33, 1 - 2.0**-33])
+    for u in keys.coarse_uniforms(zero, zero, lane[:3]):
+        np.testing.assert_array_equal(u[jnp.array([0, 2])], [2.0**-33, 1 - 2.0**-33])
 
 
 def test_keys_are_folded_as_jax_does():
@@ -343,15 +293,10 @@ def test_logarithm_is_exact():
 # --- Laplace noise ---
 
 
-@jax.jit
-def million_laplace(k0, k1):
-    return laplace.laplace(k0, k1, jnp.arange(MILLION, dtype=jnp.uint32))
-
-
 def test_laplace_is_the_exact_inverse():
     """Catches a wrong scale, sign or tail: the distribution function must give the uniform back."""
-    x = np.asarray(million_laplace(*words(1)))
-    u = np.asarray(keys.uniform(*words(1), jnp.arange(MILLION, dtype=jnp.uint32)))
+    lane = jnp.arange(10**5, dtype=jnp.uint32)
+    x, u = (np.asarray(draw(*words(1), lane)) for draw in (laplace.laplace, keys.uniform))
     # The nearer tail, so that nothing cancels.
     np.testing.assert_allclose(np.exp(-np.abs(x)) / 2, np.minimum(u, 1 - u), rtol=1e-14)
     np.testing.assert_array_equal(x > 0, u > 0.5)
@@ -370,7 +315,7 @@ def laplace_sum_cdf(x, terms):
     return np.where(x < 0, above, 1 - above)
 
 
-@pytest.mark.parametrize("terms", [1, 2, 3, 5, 20, 50, 1000, 5000, 5001])
+@pytest.mark.parametrize("terms", [1, 2, 5, 50, 5000, 5001])
 def test_law_of_sums_of_laplace_variables(terms):
     """Catches a sum that is only normal, a wrong scale, a polynomial that wiggles or ends early."""
     shape = jnp.asarray(laplace.laplace_sum_shape(terms))[:, None]
@@ -385,27 +330,18 @@ def test_law_of_sums_of_laplace_variables(terms):
     assert np.abs(np.diff(off[: half + 1])).sum() < 1e-6
     # Far out, where a total variation sees nothing, still within 10^-5 of the tail.
     assert np.max(np.abs(off) / special.ndtr(-np.abs(z))) < 1e-5
-    if terms <= 5:
-        # Negative control: the normal law of the same variance is seen.
-        plain = laplace_sum_cdf(-np.abs(z) * np.sqrt(2.0 * terms), terms)
-        assert np.abs(plain - special.ndtr(-np.abs(z))).max() > 1e-3
 
 
 def test_listed_sums_of_laplace_variables_are_what_is_solved_for():
-    """Catches a list with a wrong or missing row, and one that is longer than what it is of."""
+    """Catches a list with a wrong or missing row, and noise on a row that only fills an array."""
     assert len(np.load(laplace.SHAPES)) == 256
     z = jnp.linspace(0.1, 8.2, 100)
-    for terms in range(1, 258):
+    for terms in (1, 2, 3, 17, 128, 255, 256, 257):
         listed, solved = laplace.laplace_sum_shape(terms), laplace.solved_shape(terms)
         x, y = (laplace.laplace_sum(z, jnp.asarray(each)[:, None]) for each in (listed, solved))
         np.testing.assert_allclose(x, y, rtol=1e-11)
-
-
-def test_no_variables_add_up_to_nothing():
-    """Catches noise on a row that only fills an array."""
-    assert not np.asarray(
-        laplace.laplace_sum(jnp.ones(3), jnp.asarray(laplace.laplace_sum_shape(0))[:, None])
-    ).any()
+    none = jnp.asarray(laplace.laplace_sum_shape(0))[:, None]
+    assert not np.asarray(laplace.laplace_sum(z, none)).any()
 
 
 @jax.jit
@@ -435,86 +371,54 @@ def test_law_of_the_few_summed_variables(terms):
 
 
 def test_more_variables_than_are_listed_are_summed_in_parts():
-    """Catches variables past the last listed one left out, doubled, or given to other sums; and
-    parts of one sum that share their uniform."""
+    """Catches variables past the last listed one left out, doubled, or given to other sums."""
     most = laplace._LISTED
     count = jnp.asarray([0, 1, most, most + 1, 2 * most, 2 * most + 3], jnp.int32)
     u = jnp.full(len(count), 0.2)
-    one, few, all_ = (
+    one, few, many = (
         float(few_summed(u[:1], jnp.asarray([n], jnp.int32))[0]) for n in (1, 3, most)
     )
-    due = [0.0, one, all_, all_ + one, 2 * all_, 2 * all_ + few]
+    due = [0.0, one, many, many + one, 2 * many, 2 * many + few]
     np.testing.assert_allclose(few_summed(u, count), due, rtol=1e-15)
-    lane = jnp.arange(10**5, dtype=jnp.uint32)
-    key = [jnp.full(len(lane), word, jnp.uint32) for word in words(5, 3)]
-    twice = jnp.full(len(lane), 2 * most, jnp.int32)
-    x = np.asarray(jax.jit(laplace.few_summed)(*key, lane, twice))
-    c2, c4 = 2.0 * 2 * most, 12.0 * 2 * most
-    spread = np.sqrt((c4 + 2 * c2**2) / len(x))
-    assert two_sided((np.mean(x**2) - c2) / spread) > ALPHA
 
 
 # --- participation ---
 
 
-@jax.jit
-def subsets(seeds, round_):
-    def one(seed):
-        key = keys.stream_key(keys.seed_key(jnp.uint32(0), seed), round_, keys.PARTICIPATION)
-        return jnp.sum(
-            jnp.where(
-                samplers.participants(key, jnp.ones(10, bool), jnp.int32(4)), 2 ** jnp.arange(10), 0
-            )
-        )
-
-    return jax.vmap(one)(seeds)
-
-
 def test_participants_are_uniform_subsets():
-    """Catches draws with replacement, a favoured agent or pair: 210 subsets are equally likely."""
-    codes = np.asarray(subsets(jnp.arange(MILLION, dtype=jnp.uint32), jnp.int32(1)))
+    """Catches draws with replacement, or a favoured agent: 210 subsets are equally likely."""
+
+    def subset(seed):
+        key = keys.stream_key(keys.seed_key(jnp.uint32(0), seed), 1, keys.PARTICIPATION)
+        drawn = samplers.participants(key, jnp.ones(10, bool), jnp.int32(4))
+        return jnp.sum(jnp.where(drawn, 2 ** jnp.arange(10), 0))
+
+    codes = np.asarray(jax.jit(jax.vmap(subset))(jnp.arange(MILLION, dtype=jnp.uint32)))
     possible = [sum(2**i for i in chosen) for chosen in itertools.combinations(range(10), 4)]
     assert set(np.unique(codes)) == set(possible)
     assert stats.chisquare(np.bincount(codes, minlength=1024)[sorted(possible)]).pvalue > ALPHA
-    member = (codes[:, None] >> np.arange(10)) & 1
-    alone = [two_sided((m.sum() - 4e5) / np.sqrt(2.4e5)) for m in member.T]
-    share = 4 * 3 / (10 * 9)
-    pairs_of = itertools.combinations(range(10), 2)
-    together = [(member[:, i] & member[:, j]).sum() for i, j in pairs_of]
-    spread = np.sqrt(MILLION * share * (1 - share))
-    pairs = [two_sided((seen - MILLION * share) / spread) for seen in together]
-    assert min(alone) * 10 > ALPHA and min(pairs) * 45 > ALPHA
 
 
 @pytest.mark.parametrize("agents", [1, 7, 50])
-def test_counting_and_sorting_choose_the_same_agents(agents, monkeypatch):
-    """Catches an order that the number of agents changes, ties included."""
-    real = jnp.arange(64) < agents
-    number = jnp.int32((agents + 1) // 2)
+def test_so_many_participants_are_drawn_among_agents(agents, monkeypatch):
+    """Catches a participant too many or too few, rows of padding that are drawn, and an order that
+    the number of agents changes, ties included."""
+    real, number = jnp.arange(64) < agents, jnp.arange(1, agents + 1, dtype=jnp.int32)
 
-    def heard(limit):
+    def drawn(limit):
         monkeypatch.setattr(samplers, "_COUNTED", limit)
-        keys_of = [words(seed, 1, keys.PARTICIPATION) for seed in range(20)]
-        return [np.asarray(samplers.participants(key, real, number)) for key in keys_of]
+        sample = jax.vmap(
+            lambda k0, k1, n: samplers.participants(keys.Words(k0, k1), real, n), (None, None, 0)
+        )
+        every = [sample(*words(seed, 1, keys.PARTICIPATION), number) for seed in range(5)]
+        return np.asarray(jnp.stack(every))
 
-    np.testing.assert_array_equal(heard(64), heard(63))
+    by_count, by_order = drawn(64), drawn(63)
+    np.testing.assert_array_equal(by_count, by_order)
+    assert (by_count.sum(axis=2) == np.arange(1, agents + 1)).all()
+    assert not by_count[:, :, agents:].any()
     monkeypatch.setattr(samplers, "uniform", lambda *_: jnp.full(64, 0.5))
-    np.testing.assert_array_equal(heard(64), heard(63))
-
-
-@pytest.mark.parametrize("agents", [1, 2, 50])
-def test_number_of_participants(agents):
-    """Catches one participant too many or too few, at either end."""
-    number = jnp.arange(1, agents + 1, dtype=jnp.int32)
-    # Rows that only fill the array are never drawn.
-    real = jnp.arange(64) < agents
-    sample = jax.vmap(
-        lambda k0, k1, n: samplers.participants(keys.Words(k0, k1), real, n), (None, None, 0)
-    )
-    for seed in range(5):
-        heard = sample(*words(seed, 1, keys.PARTICIPATION), number)
-        np.testing.assert_array_equal(np.asarray(heard).sum(axis=1), number)
-        assert not np.asarray(heard)[:, agents:].any()
+    np.testing.assert_array_equal(drawn(64), drawn(63))
 
 
 # --- the same number per key, whatever the batch ---
@@ -583,30 +487,31 @@ def one_by_one_drawn(name):
 
 
 @pytest.mark.parametrize("platform", ["cpu", "gpu"])
-@pytest.mark.parametrize("size", quick.only([1, 7, 250], 250))
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_draws_do_not_depend_on_the_batch(name, size, platform):
+def test_draws_do_not_depend_on_the_batch(name, platform):
     """Catches a number that changes with the batch, as element i of JAX's binomial does, or with
     the platform that it is laid out for; and rewards of an arm that has left."""
-    due = one_by_one_drawn(name)[-size:]
-    found = np.asarray(jit_for(platform, of_seeds(name))(np.uint32(5), *(x[-size:] for x in BATCH)))
-    np.testing.assert_array_equal(found, due)
-    if size == 250:
-        assert len(np.unique(found)) > (1 if name == "who is heard" else 1000)
+    drawn = np.asarray(jit_for(platform, of_seeds(name))(np.uint32(5), *BATCH))
+    np.testing.assert_array_equal(drawn, one_by_one_drawn(name))
+    assert len(np.unique(drawn)) > (1 if name == "who is heard" else 1000)
     if name in ("coins", "coins by rows", "ratings"):
-        sums = found.swapaxes(1, 2) if name != "coins by rows" else found
-        assert (sums[LEFT[-size:]] == 0).all()
+        sums = drawn.swapaxes(1, 2) if name != "coins by rows" else drawn
+        assert (sums[LEFT] == 0).all()
 
 
-@pytest.mark.parametrize("size", [1, 63, 64, 65, 200])
-def test_zeros_anywhere_change_no_sum_in_turn(size):
+@pytest.mark.parametrize("size", [1, 63, 65, 200])
+def test_zeros_change_no_sum(size):
     """Catches a row left out or added twice, and an order that the length of the array decides."""
     rng = np.random.default_rng(size)
     values, wide = rng.normal(size=(size, 3)), np.zeros((2 * size, 3))
     wide[np.sort(rng.permutation(2 * size)[:size])] = values
     due = functools.reduce(np.add, values)
-    np.testing.assert_array_equal(arrays.sum_in_turn(jnp.asarray(values)), due)
-    np.testing.assert_array_equal(arrays.sum_in_turn(jnp.asarray(wide)), due)
+    for rows in (values, wide):
+        np.testing.assert_array_equal(arrays.sum_in_turn(jnp.asarray(rows)), due)
+    total = np.asarray(arrays.padded_sum(jnp.asarray(values)))
+    np.testing.assert_allclose(total, due, rtol=0, atol=1e-13)
+    longer = np.concatenate([values, np.zeros((37, 3))])
+    np.testing.assert_array_equal(arrays.padded_sum(jnp.asarray(longer)), total)
 
 
 # --- independence and keys ---
@@ -614,36 +519,29 @@ def test_zeros_anywhere_change_no_sum_in_turn(size):
 
 def test_streams_are_uncorrelated():
     """Catches streams, lanes, draws, rounds, agents or seeds that share or shift their numbers."""
-
     arm = jnp.arange(4, dtype=jnp.uint32)
     # Round, stream and draw of every kind of variable.
     kinds = [(r, s, 0) for r in (1, 2) for s in (keys.REWARD, keys.NOISE, keys.PARTICIPATION)]
-    kinds += [(0, keys.INSTANCE, 0), (1, keys.REWARD, 1), (1, keys.REWARD, 2)]
-    kinds += [(0, keys.LASTING, 0), (0, keys.NOISE, 0)]
+    kinds += [(0, keys.INSTANCE, 0), (1, keys.REWARD, 1), (0, keys.LASTING, 0), (0, keys.NOISE, 0)]
     rounds, streams, numbers = (jnp.asarray(x, jnp.uint32) for x in zip(*kinds, strict=True))
 
-    def lanes(key, round_, stream, draw):
-        return keys.uniform(*keys.stream_key(key, round_, stream), arm, draw)
+    def lanes(key, round_index, stream, draw):
+        return keys.uniform(*keys.stream_key(key, round_index, stream), arm, draw)
 
     def family(root, seed):
         key = keys.seed_key(root, seed)
-        own = [keys.agent_key(key, jnp.int32(agent)) for agent in (0, 1)]
-        by_agent = [keys.uniform(*keys.stream_key(k, 1, keys.REWARD), arm) for k in own]
+        by_agent = [lanes(keys.agent_key(key, jnp.int32(i)), 1, keys.REWARD, 0) for i in (0, 1)]
         shared = jax.vmap(lanes, (None, 0, 0, 0))(key, rounds, streams, numbers)
         return jnp.concatenate([shared.ravel(), *by_agent])
 
-    def one(seed):
+    def variables(seed):
         roots, seeds = jnp.array([0, 0, 1], jnp.uint32), jnp.stack([seed, seed + 1, seed])
         return jax.vmap(family)(roots, seeds).ravel()
 
-    # Every other seed, so that seed + 1 is nobody else's.
-    seeds = 2 * np.arange(100_000, dtype=np.uint32)
-    # Rewards and noise in ranks: a correlation of uniforms bounds what monotone laws can show.
-    values = np.asarray(jax.jit(jax.vmap(one))(seeds))
-    variables = values.shape[1]
-    assert variables == 3 * 13 * 4
+    # Every other seed, so that seed + 1 is no other one.
+    values = np.asarray(jax.jit(jax.vmap(variables))(2 * np.arange(50_000, dtype=np.uint32)))
     for shape in (values, np.abs(values - 0.5)):
-        correlation = np.corrcoef(shape.T)[np.triu_indices(variables, 1)]
+        correlation = np.corrcoef(shape.T)[np.triu_indices(values.shape[1], 1)]
         worst = np.abs(correlation).max()
         assert two_sided(worst * np.sqrt(len(values))) * len(correlation) > ALPHA
 
@@ -722,18 +620,3 @@ def test_a_run_uses_no_random_number_twice(number, monkeypatch):
         known |= set(new)
     # All but one run have draws that are in doubt.
     assert len(known) > 50 and len(calls) > (number != 1)
-
-
-ACCEPTED = (0, 1, 7, 2**31, 2**32 - 1, np.int64(12), np.uint32(2**32 - 2))
-
-
-def test_accepted_seeds_have_distinct_streams():
-    """Catches seeds that collide, such as 2^32 + 1 with 1, as root seeds or as seeds."""
-    seeds = [keys.checked_seed("seed", value) for value in ACCEPTED]
-    assert seeds == list(map(int, ACCEPTED)) and {type(seed) for seed in seeds} == {int}
-    streams = [
-        tuple(jax.random.key_data(keys.seed_key(jnp.uint32(root), jnp.uint32(seed))).tolist())
-        for root in seeds
-        for seed in seeds
-    ]
-    assert len(set(streams)) == len(ACCEPTED) ** 2
