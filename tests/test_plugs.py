@@ -31,7 +31,7 @@ from fmab_jax.core.exchanges import View
 from fmab_jax.core.trials import Outcome
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import Word, parameters_of
-from fmab_jax.run import batches, compilation
+from fmab_jax.run import batches, compilation, resources
 from fmab_jax.run.contract import PROMISES
 
 FILE = str(Path(plugs.__file__))

@@ -11,6 +11,7 @@ import numpy as np
 import programs
 import pytest
 import quick
+from altered import altered
 
 import fmab_jax as fmab
 from fmab_jax import draws
@@ -251,54 +252,28 @@ def test_every_elimination_and_way_of_drawing_is_compared():
     assert CASES["alike"][0][1].arms > 20 and CASES["ring"][0][1].arms > 20
 
 
-@dataclass(frozen=True)
-class Says(Compares):
-    """Judges each arm by itself, and says so."""
-
-    name: ClassVar[str] = "says"
-    elementwise: ClassVar[bool] = True
-
-    @staticmethod
-    def leaves(behind, radius):
-        """Tells which arms are behind by a radius."""
-        return behind >= radius
-
-    worse = fmab.Elimination.worse
-
-
-@dataclass(frozen=True)
-class Again(Says):
-    """Restates the rule, and says nothing of it."""
-
-    name: ClassVar[str] = "again"
-    leaves = staticmethod(lambda behind, radius: behind >= jnp.sort(behind)[0] + radius)
-
-
-@dataclass(frozen=True)
-class Prepares(fmab.kl_se):
-    """Reads more of an epoch than KL-SE."""
-
-    name: ClassVar[str] = "prepares"
-
-    @classmethod
-    def prepared(cls, epoch, radius):
-        """Returns what KL-SE does, and T."""
-        return super().prepared(epoch, radius), epoch.horizon
-
-
 def test_what_is_said_of_a_function_ends_where_it_is_restated():
     """Would catch a class that inherits its parent's word for a function of its own: arms that are
     compared one at a time, noise of the last epoch's scale for all of them, and NaN for T."""
+    leaves = staticmethod(lambda behind, radius: behind >= radius)
+    ranked = staticmethod(lambda behind, radius: behind >= jnp.sort(behind)[0] + radius)
+    says = altered(Compares, elementwise=True, leaves=leaves, worse=fmab.Elimination.worse)
+    again = altered(says, leaves=ranked)
 
     def trial(algorithm):
         return configs.bind(algorithm, ALIKE, 1000).trial
 
-    one_by_one = {each: trial(each(1.0)).elementwise for each in (Compares, Says, Again, Growing)}
-    assert one_by_one == {Compares: False, Says: True, Again: False, Growing: True}
+    assert [trial(each(1.0)).elementwise for each in (Compares, says, again, Growing)] == [
+        *(False, True, False, True)
+    ]
     some = (fmab.cdp_mab, Growing, Compares, Forgets)
-    lasting = {each: type(trial(each(1.0, participation=0.4)).draws) for each in some}
-    since, by_agent = draws.SinceHeard, draws.ByAgent
+    ways = [type(trial(each(1.0, participation=0.4)).draws) for each in some]
     # What is forgotten has the noise of one epoch alone.
-    assert list(lasting.values()) == [since, by_agent, since, since]
+    since, by_agent = draws.SinceHeard, draws.ByAgent
+    assert ways == [since, by_agent, since, since]
+    more = classmethod(
+        lambda cls, epoch, radius: (fmab.kl_se.prepared(epoch, radius), epoch.horizon)
+    )
     assert set(trial(fmab.kl_se(1.0)).prepared_from) == {"number", "pulls"}
-    assert {"horizon", "radius"} & set(trial(Prepares(1.0)).prepared_from) == {"horizon"}
+    reads = set(trial(altered(fmab.kl_se, prepared=more)(1.0)).prepared_from)
+    assert {"horizon", "radius"} & reads == {"horizon"}

@@ -60,7 +60,9 @@ class Table(FiniteSupport):
     name = "table"
     levels = (0.0, 1.0)
     own: Any = None
-    parameters = Bernoulli.parameters
+
+    def parameters(self, means, **traced):
+        return 1 - means, means
 
 
 class Plain(Bernoulli):

@@ -238,7 +238,7 @@ def test_uniforms_have_no_ends(monkeypatch):
     monkeypatch.setattr(keys, "_threefry", lambda *_: ends)
     u = np.asarray(keys.uniform(zero, zero, lane[:3]))
     np.testing.assert_array_equal(u, [2.0**-53, 3 * 2.0**-53, 1 - 2.0**-53])
-    for u in keys.coarse_uniforms(zero, zero, lane[:3]):
+    for u in keys.coarse_uniforms(zero, zero, lane[:3], 0):
         np.testing.assert_array_equal(u[jnp.array([0, 2])], [2.0**-33, 1 - 2.0**-33])
 
 
