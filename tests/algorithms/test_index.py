@@ -188,7 +188,9 @@ def test_phases_of_gosine_end_at_cubes():
     cubes = np.arange(1, 465) ** 3
     slots = np.unique(np.concatenate([cubes, cubes + 1, cubes[1:] - 1]))
     with jax.enable_x64(True):
-        due = jax.vmap(lambda t: fmab.gosine.due(None, SimpleNamespace(number=t, time=t.astype(float)), {}))
+        due = jax.vmap(
+            lambda t: fmab.gosine.due(None, SimpleNamespace(number=t, time=t.astype(float)), {})
+        )
         ended = np.asarray(due(jnp.asarray(slots)))
     np.testing.assert_array_equal(slots[ended], cubes)
 
