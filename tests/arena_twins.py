@@ -145,23 +145,25 @@ def lazy_dp_ts(chance, agents, arms, horizon, epsilon):
     actions = np.empty((horizon, agents), int)
     every = []
     for i in range(agents):
-        pulls, mean, seen = [0] * arms, [0.0] * arms, [0] * arms
+        pulls, mean, observed = [0] * arms, [0.0] * arms, [0] * arms
         buffer = [[] for _ in range(arms)]
         for t in range(1, horizon + 1):
             drawn = []
             for k in range(arms):
-                if not seen[k]:
+                if not observed[k]:
                     drawn.append(math.inf)
                     continue
-                m = min(max(mean[k] + 3 * math.log(t) / (epsilon * seen[k]), 0.0), 1.0)
-                drawn.append(chance.beta(t, i, k, arms, m * seen[k] + 1, (1 - m) * seen[k] + 1))
+                m = min(max(mean[k] + 3 * math.log(t) / (epsilon * observed[k]), 0.0), 1.0)
+                drawn.append(
+                    chance.beta(t, i, k, arms, m * observed[k] + 1, (1 - m) * observed[k] + 1)
+                )
             k = lowest_best(drawn)
             actions[t - 1, i] = k
             pulls[k] += 1
             buffer[k].append(chance.reward(t, i, k))
-            if len(buffer[k]) == (2 * seen[k] or 1):
-                seen[k] = len(buffer[k])
-                mean[k] = (sum(buffer[k]) + chance.laplace("choose", t, i) / epsilon) / seen[k]
+            if len(buffer[k]) == (2 * observed[k] or 1):
+                observed[k] = len(buffer[k])
+                mean[k] = (sum(buffer[k]) + chance.laplace("choose", t, i) / epsilon) / observed[k]
                 buffer[k] = []
         every.append(pulls)
     return Run(actions, [], every, [set(range(arms))] * agents)
@@ -172,7 +174,7 @@ def lcc_ucb(chance, agents, arms, horizon, graph=None):
     net = nx.complete_graph(agents) if graph is None else graph
     most = share + max(degree for _, degree in net.degree)
     sticky = [{(i * share + m) % arms for m in range(share)} for i in range(agents)]
-    told = [set() for _ in range(agents)]
+    output = [set() for _ in range(agents)]
     actions = np.empty((horizon, agents), int)
     talks, t, part = [], 0, 0
     while t < horizon:
@@ -180,7 +182,7 @@ def lcc_ucb(chance, agents, arms, horizon, graph=None):
         _, pulls, sums = blank(0, agents, arms)
         for here in range(1, min(length, horizon - t) + 1):
             for i in range(agents):
-                mine = sticky[i] | told[i]
+                mine = sticky[i] | output[i]
                 index = [
                     bound(pulls[i][k], sums[i][k], 2 * math.log(here)) if k in mine else -math.inf
                     for k in range(arms)
@@ -192,11 +194,11 @@ def lcc_ucb(chance, agents, arms, horizon, graph=None):
         t += length
         if t <= horizon:
             best = [lowest_best(n) for n in pulls]
-            told = [{best[j] for j in net[i]} for i in range(agents)]
+            output = [{best[j] for j in net[i]} for i in range(agents)]
             pulls = [[0] * arms for _ in range(agents)]
             talks.append(t)
         part += 1
-    playing = [sticky[i] | told[i] for i in range(agents)]
+    playing = [sticky[i] | output[i] for i in range(agents)]
     return Run(actions, talks, pulls, playing)
 
 
@@ -305,14 +307,14 @@ def gossip_ucb(chance, agents, arms, horizon, graph, scaled=False, epsilon=None)
             actions[t - 1, i] = k
             n[i][k] += 1
             sums[i][k] += chance.reward(t, i, k)
-            told = sums[i][k]
+            output = sums[i][k]
             if epsilon:
-                told += noise[i][k].noise_of_next() * levels / epsilon
+                output += noise[i][k].noise_of_next() * levels / epsilon
             if t <= arms:
-                v[i][k], heard[i][k] = told / n[i][k], 1.0
+                v[i][k], heard[i][k] = output / n[i][k], 1.0
             else:
-                change[i][k] = told / n[i][k] - x[i][k]
-            x[i][k] = told / n[i][k]
+                change[i][k] = output / n[i][k] - x[i][k]
+            x[i][k] = output / n[i][k]
         if t > arms:
             talks.append(t)
             if graph.number_of_edges():
@@ -333,14 +335,14 @@ def tree_ucb(chance, agents, arms, horizon, epsilon, split=False, failure=0.1):
     actions = np.empty((horizon, agents), int)
     every = []
     for i in range(agents):
-        n, total, told = [0] * arms, [0.0] * arms, [0.0] * arms
+        n, total, output = [0] * arms, [0.0] * arms, [0.0] * arms
         for t in range(1, horizon + 1):
-            index = [bound(n[k], told[k] + covered, 2 * math.log(t)) for k in range(arms)]
+            index = [bound(n[k], output[k] + covered, 2 * math.log(t)) for k in range(arms)]
             k = lowest_best([round(value, 9) for value in index])
             actions[t - 1, i] = k
             n[k] += 1
             total[k] += chance.reward(t, i, k)
-            told[k] = total[k] + noise[i][k].noise_of_next() * levels / own
+            output[k] = total[k] + noise[i][k].noise_of_next() * levels / own
         every.append(n)
     return Run(actions, [], every, [set(range(arms))] * agents)
 
@@ -407,10 +409,10 @@ def dducb(chance, agents, arms, horizon, graph, accelerated=True, eta=2.0, sigma
                 ]
                 # Sums in another order are no difference.
                 k = lowest_best([round(x, 11) for x in index])
-                seen = pull(t, i, k)
-                own[:, i, k] += seen
-                gamma[:, i, k] += seen
-                alpha[:, i, k] += seen / agents
+                observed = pull(t, i, k)
+                own[:, i, k] += observed
+                gamma[:, i, k] += observed
+                alpha[:, i, k] += observed / agents
             s += 1
         else:
             # All at once: what the steps of a stage come to.

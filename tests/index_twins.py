@@ -81,12 +81,12 @@ def gosine(means, agents, horizon, reward, neighbour, alpha=4.0):
             sums[i][k] += reward(t, i, k)
             actions[t - 1, i] = k
         if t == phase**3:
-            told = [lowest_best(lately[i]) for i in range(agents)]
+            output = [lowest_best(lately[i]) for i in range(agents)]
             for i in range(agents):
                 mine = sticky[i] | {upper[i], lower[i]}
                 if lately[i][upper[i]] < lately[i][lower[i]]:
                     upper[i], lower[i] = lower[i], upper[i]
-                heard = told[neighbour(t, i)]
+                heard = output[neighbour(t, i)]
                 if heard not in mine:
                     lower[i] = heard
             lately = [[0] * arms for _ in range(agents)]

@@ -66,9 +66,9 @@ def test_episodes_of_ucb2_are_as_long_as_tau_says(alpha):
     """Catches `episode.time` without - 1 in the file, or `episodes._seen` without + 1."""
     means, horizon = np.array([0.7, 0.62, 0.3]), 3000
     problem = fmab.Problem(means, agents=1, rewards=fmab.Gaussian(1e-12))
-    made = fmab.simulate(plugs_ucb2.UCB2(alpha=alpha), problem, horizon, 1, times=horizon)
+    result = fmab.simulate(plugs_ucb2.UCB2(alpha=alpha), problem, horizon, 1, times=horizon)
     # Rewards are all but certain, and so is every pull.
-    gaps = np.diff(made.regret.values[0], prepend=0.0)
+    gaps = np.diff(result.regret.values[0], prepend=0.0)
     played = np.abs(gaps[:, None] - (0.7 - means)).argmin(axis=1)
     assert np.array_equal(played, slow_ucb2(lambda arm: means[arm], 3, horizon, alpha))
     # The worst arm is never played twice in a row: its stretches are its episodes.

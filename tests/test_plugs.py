@@ -83,8 +83,8 @@ def test_algorithms_of_the_package_keep_the_contract(name):
         given["epsilon"] = 0.5
     if "components" in parameters_of(owner):
         given["components"] = [2, 1]
-    told = fmab.check_algorithm(owner(**given), fmab.Problem.uniform(3, 4), horizon=60, seeds=8)
-    assert sum(line.startswith("kept") for line in told) >= len(PROMISES) - 2
+    output = fmab.check_algorithm(owner(**given), fmab.Problem.uniform(3, 4), horizon=60, seeds=8)
+    assert sum(line.startswith("kept") for line in output) >= len(PROMISES) - 2
 
 
 def test_sweep_keeps_results_and_computes_nothing_twice(tmp_path):
@@ -185,8 +185,10 @@ class Bare(fmab.Algorithm):
 
 def own_policy(choose, **more):
     """Returns a policy with a function of its own."""
-    made = type("Own", (fmab.IndexPolicy,), {"name": "own", "choose": staticmethod(choose), **more})
-    return dataclass(frozen=True)(made)()
+    result = type(
+        "Own", (fmab.IndexPolicy,), {"name": "own", "choose": staticmethod(choose), **more}
+    )
+    return dataclass(frozen=True)(result)()
 
 
 def same_arm(state, arm):
@@ -196,8 +198,8 @@ def same_arm(state, arm):
 
 def plays(arm, **more):
     """Returns a policy of which every row pulls one arm, which may be a function."""
-    each = arm if callable(arm) else lambda *_: arm
-    return own_policy(lambda *given: same_arm(given[0], each(*given)), **more)
+    item = arm if callable(arm) else lambda *_: arm
+    return own_policy(lambda *given: same_arm(given[0], item(*given)), **more)
 
 
 COUNTED = [0]
@@ -279,14 +281,14 @@ BROKEN = {
 @pytest.mark.parametrize("what", BROKEN)
 def test_what_breaks_the_contract_is_named_with_its_sentence(what):
     """Would catch a broken plug-in that passes, or that ends in somebody else's error."""
-    algorithm, promise, seen, *more = BROKEN[what]
+    algorithm, promise, observed, *more = BROKEN[what]
     given = dict(horizon=30, seeds=8) | (more or [{}])[0]
-    told = refused(fmab.check_algorithm, algorithm, FEW, **given)
-    name, _, said = told.partition(" ")
+    output = refused(fmab.check_algorithm, algorithm, FEW, **given)
+    name, _, said = output.partition(" ")
     # A trial without a family is named by its class where it is traced.
     assert name in (algorithm.name, "BareTrial")
     assert said.startswith("breaks the contract of algorithms: ")
-    assert PROMISES[promise] in told and seen in told.partition("Seen: ")[2], told
+    assert PROMISES[promise] in output and observed in output.partition("Seen: ")[2], output
 
 
 def test_every_promise_is_broken_by_a_plug_in(monkeypatch):
@@ -314,13 +316,13 @@ def test_every_promise_is_broken_by_a_plug_in(monkeypatch):
 @pytest.mark.parametrize("what", ["no number", "falling regret"])
 def test_every_run_looks_at_its_regret(what, device, monkeypatch):
     """Would catch a check of the contract that `check_algorithm` alone makes, or the host alone."""
-    algorithm, promise, seen = BROKEN[what]
+    algorithm, promise, observed = BROKEN[what]
     keep = {"keep": "summary"} if device else {}
     monkeypatch.setattr(resources, "keeps_curves", lambda devices: device)
     calls = [partial(fmab.sweep, **keep)] if device else [fmab.simulate, fmab.sweep]
     for call in calls:
         line = refused(call, algorithm, FEW, horizon=30, seeds=8)
-        assert line.startswith("bare breaks the contract of algorithms: ") and seen in line
+        assert line.startswith("bare breaks the contract of algorithms: ") and observed in line
         assert PROMISES[promise] in line
 
 
@@ -427,11 +429,13 @@ def test_a_function_that_fails_is_named_in_one_line(function):
     algorithm = elimination(**{function: static(fails)})
     with pytest.raises(Refusal) as caught:
         fmab.simulate(algorithm, FEW, 60, 8)
-    told, usual = str(caught.value), f"own.{function}: must return, not end in "
+    output, usual = str(caught.value), f"own.{function}: must return, not end in "
     place = "Seen: budget: " if function == "budget" else usual
-    assert told.startswith("own") and f"{place}ZeroDivisionError: " in told and "\n" not in told
+    assert (
+        output.startswith("own") and f"{place}ZeroDivisionError: " in output and "\n" not in output
+    )
     # The line that failed, in somebody else's file: the package's own frames lie around it.
-    assert f", line {fails.__code__.co_firstlineno + 2} of test_plugs.py" in told
+    assert f", line {fails.__code__.co_firstlineno + 2} of test_plugs.py" in output
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
@@ -588,7 +592,7 @@ def test_a_module_counts_with_its_neighbours(helped):
 
 def test_a_constant_in_code_without_source_counts(monkeypatch):
     """Would catch a class typed into a session that is taken for an earlier one."""
-    made = []
+    result = []
     monkeypatch.setitem(sys.modules, "typed_in", ModuleType("typed_in"))
     for constant in (0.25, 0.5, 0.25):
         names = {"__name__": "typed_in"}
@@ -598,8 +602,8 @@ def test_a_constant_in_code_without_source_counts(monkeypatch):
             f"    @staticmethod\n    def choose(state, slot, params):\n        return {constant}\n",
             names,
         )
-        made.append(plugins.source_digest(names["Mine"]))
-    assert made[0] == made[2] != made[1]
+        result.append(plugins.source_digest(names["Mine"]))
+    assert result[0] == result[2] != result[1]
 
 
 HEAD = "from dataclasses import dataclass\nimport fmab_jax as fmab\n@dataclass(frozen=True)\n"

@@ -44,13 +44,13 @@ MOVES = {"broadcast_in_dim", "reshape", "squeeze", "transpose", "neg", "gather",
 
 def runs():
     """Returns an algorithm and a problem for each way to run what is shipped."""
-    for each in fmab.list_algorithms():
-        kind, known = named(each["name"]), parameters_of(named(each["name"]))
+    for item in fmab.list_algorithms():
+        kind, known = named(item["name"]), parameters_of(named(item["name"]))
         given = {name: value for name, value in USUAL.items() if name in known}
         flags = [{name: not x.default} for name, x in known.items() if isinstance(x.kind, Flag)]
         some = [{"participation": 0.5}] if "participation" in known else []
         for more in ({}, *flags, *some):
-            name = " ".join([each["name"], *(f"{key}={value}" for key, value in more.items())])
+            name = " ".join([item["name"], *(f"{key}={value}" for key, value in more.items())])
             yield pytest.param(kind(**given | more), ALIKE, id=name)
     for name in ("cdp", "ddp"):
         yield pytest.param(named(name)(0.5), DIFFER, id=f"{name}, agents differ")
@@ -116,11 +116,11 @@ def sums_of(algorithm, problem):
             return jax.make_jaxpr(lambda *given: function(*given))(*given).jaxpr
 
     with own_settings():
-        found = unrounded_sums(traced(compilation.one_trial, "cpu", *arguments()))
+        actual = unrounded_sums(traced(compilation.one_trial, "cpu", *arguments()))
         if hasattr(config.trial, "run_batch"):
             for platform in ("cpu", "gpu"):
-                found |= unrounded_sums(traced(compilation.many_trials, platform, *arguments(4)))
-    return found - CALLERS
+                actual |= unrounded_sums(traced(compilation.many_trials, platform, *arguments(4)))
+    return actual - CALLERS
 
 
 @pytest.mark.parametrize("algorithm, problem", runs())

@@ -96,7 +96,7 @@ SMOOTH = {name: 0.4 for name in SETTINGS if name.startswith(("dducb", "dec_ucb")
 @functools.cache
 def tables(seed, agents, horizon, columns):
     """The very uniforms that the package draws."""
-    found = {}
+    actual = {}
     with jax.enable_x64(True):
         key = keys.seed_key(jnp.uint32(0), jnp.uint32(seed))
         slot = jnp.arange(horizon + 1, dtype=jnp.uint32)[:, None]
@@ -104,14 +104,14 @@ def tables(seed, agents, horizon, columns):
             words = keys.stream_key(key, 0, stream)
             for width in {1, columns if name in ("choose", "lasting") else 1}:
                 lane = jnp.arange(agents * width, dtype=jnp.uint32)[None, :]
-                found[name, width] = np.asarray(keys.uniform(*words, lane, slot))
+                actual[name, width] = np.asarray(keys.uniform(*words, lane, slot))
         words = keys.stream_key(key, 0, keys.NOISE)
         lane = jnp.arange(agents * columns, dtype=jnp.uint32)[:, None]
         number = jnp.arange(TRIES, dtype=jnp.uint32)[None, :]
-        found["tries"] = np.asarray(
+        actual["tries"] = np.asarray(
             jax.vmap(lambda t: keys.uniform(*keys.folded(words, t), lane, number))(slot[:, 0])
         )
-    return found
+    return actual
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -141,10 +141,10 @@ def test_the_kl_index_solves_its_equation():
     distance = 10.0 ** np.linspace(-7, 2, 28)[None, :]
     with jax.enable_x64(True):
         both = jnp.broadcast_arrays(jnp.asarray(mean), jnp.asarray(distance))
-        found = np.asarray(jax.jit(largest_mean)(*both))
+        actual = np.asarray(jax.jit(largest_mean)(*both))
     for i, p in enumerate(mean[:, 0]):
         for j, d in enumerate(distance[0]):
-            assert found[i, j] == pytest.approx(twins.largest_mean(p, d), abs=1e-8)
+            assert actual[i, j] == pytest.approx(twins.largest_mean(p, d), abs=1e-8)
 
 
 @pytest.mark.parametrize("bits", [False, True])
@@ -154,17 +154,17 @@ def test_what_is_released_has_the_law_that_privacy_asks_for(bits):
     epsilon, uniforms = 0.7, (np.arange(200_000) + 0.5) / 200_000
     with jax.enable_x64(True):
         own = {"epsilon": jnp.float64(epsilon), "bits": jnp.float64(bits)}
-        told = [
+        output = [
             np.asarray(fmab.ldp_ucb.release(jnp.full(len(uniforms), r), jnp.asarray(uniforms), own))
             for r in (0.0, 1.0)
         ]
     if bits:
-        ones = [x.mean() for x in told]
+        ones = [x.mean() for x in output]
         assert ones[1] / ones[0] == pytest.approx(math.exp(epsilon), rel=1e-4)
         assert ones[0] + ones[1] == pytest.approx(1.0, abs=1e-5)
     else:
         law = scipy.stats.laplace(scale=1 / epsilon)
-        for reward, values in zip((0.0, 1.0), told, strict=True):
+        for reward, values in zip((0.0, 1.0), output, strict=True):
             np.testing.assert_allclose(law.cdf(np.sort(values) - reward), uniforms, atol=1e-9)
 
 
@@ -267,7 +267,7 @@ def drawn_by_epochs(seeds, runs, alone):
         key = keys.seed_key(jnp.uint32(0), seed)
         key = keys.agent_key(key, run) if alone else key
         words = [keys.stream_key(key, epoch, stream) for stream in (keys.REWARD, keys.NOISE)]
-        return [keys.uniform(*each, jnp.arange(4, dtype=jnp.uint32)) for each in words]
+        return [keys.uniform(*item, jnp.arange(4, dtype=jnp.uint32)) for item in words]
 
     def every(seed, run, epoch):
         rewards, noise = jax.vmap(
@@ -275,10 +275,10 @@ def drawn_by_epochs(seeds, runs, alone):
         )(seed, run, epoch)
         # A sum of noise is a function of one normal variable.
         shape = jnp.asarray(laplace.laplace_sum_shape(1))
-        told = (
+        output = (
             laplace.quantile(noise) if alone else laplace.laplace_sum(normal.quantile(noise), shape)
         )
-        return rewards, told
+        return rewards, output
 
     with jax.enable_x64(True):
         run, epoch = jnp.arange(runs, dtype=jnp.int32), jnp.arange(80, dtype=jnp.int32)
@@ -299,14 +299,14 @@ def test_private_elimination_is_that_of_the_slow_twin_draw_by_draw(name):
     ends = [
         play(Tables(*given), twin, CLOSE, 4, horizon, *own) for given in zip(*drawn, strict=True)
     ]
-    regret = [sum(each.regret for each in end) for end in ends]
+    regret = [sum(item.regret for item in end) for end in ends]
     np.testing.assert_allclose(data.regret.values[:, -1], regret, rtol=1e-12)
-    for field, found, over in (
+    for field, actual, over in (
         ("rounds_made", "rounds", max),
         ("active_arms", "active", max),
         ("agents_lost", "lost", sum),
     ):
-        expected = [over(getattr(each, found) for each in end) for end in ends]
+        expected = [over(getattr(item, actual) for item in end) for end in ends]
         np.testing.assert_array_equal(data[field].values, expected, field)
     if not alone:
         np.testing.assert_array_equal(data.chosen_arm.values, [end[0].chosen for end in ends])

@@ -18,7 +18,7 @@ PLACES = [(0, 0), (0, 7.5), (3.2, 1.8), (0.02, 900), (5e5, 3e5)]
 def test_draws_have_the_law_that_is_asked_for(place):
     """Would catch a parameter without its 1, ones for zeros, a test that keeps too much or too
     little, and numbers of a try that are used for the next."""
-    ones, zeros = (np.full((RUNS, 1), float(each)) for each in place)
+    ones, zeros = (np.full((RUNS, 1), float(item)) for item in place)
     with jax.enable_x64(True):
         slot = slot_of(7)
         drawn = np.asarray(jax.jit(lambda x, y: draw_beta(slot, x, y))(ones, zeros))[:, 0]
@@ -35,7 +35,7 @@ def test_batches_draw_what_single_runs_draw():
     ones, zeros = rng.gamma(1.0, 9.0, (2, 6, 4, 3))
     with jax.enable_x64(True):
         slot = slot_of(7)
-        each = jax.jit(lambda x, y: draw_beta(slot, x, y))
+        item = jax.jit(lambda x, y: draw_beta(slot, x, y))
         whole = jax.jit(jax.vmap(lambda x, y: draw_beta(slot, x, y)))(ones, zeros)
-        single = jnp.stack([each(x, y) for x, y in zip(ones, zeros, strict=True)])
+        single = jnp.stack([item(x, y) for x, y in zip(ones, zeros, strict=True)])
     np.testing.assert_array_equal(np.asarray(whole), np.asarray(single))

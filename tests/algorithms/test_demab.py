@@ -24,7 +24,7 @@ class Tables:
 
     def __init__(self, seed, agents, arms):
         self.assigning, self.own, self.together = (
-            [np.asarray(x)[seed] for x in each] for each in uniforms(agents, arms)
+            [np.asarray(x)[seed] for x in item] for item in uniforms(agents, arms)
         )
 
     def assigned(self, arm):
@@ -59,7 +59,7 @@ def uniforms(agents, arms):
 
     def drawn(key, phase):
         words = [keys.stream_key(key, phase, s) for s in (keys.REWARD, keys.NOISE)]
-        return [keys.uniform(*each, lane) for each in words]
+        return [keys.uniform(*item, lane) for item in words]
 
     def of_seed(seed):
         key = keys.seed_key(jnp.uint32(0), seed)
@@ -91,12 +91,12 @@ def demab(chance, means, agents, horizon, epsilon=None, slots=None):
     knots = [[(0, 0.0)] for _ in range(agents)]
 
     def pulls(phase, noises=1):
-        wanted = 4.0 ** (phase + 3) * log
+        expected = 4.0 ** (phase + 3) * log
         if epsilon is not None:
             b = 2 * log
             widest = math.sqrt(8) * max(math.sqrt(noises * b), b) / epsilon
-            wanted = max(wanted, 8 * 2**phase * widest)
-        return math.ceil(wanted)
+            expected = max(expected, 8 * 2**phase * widest)
+        return math.ceil(expected)
 
     def play(agent, own, time):
         slot, regret = knots[agent][-1]
@@ -227,16 +227,16 @@ def test_runs_are_those_of_the_slow_twin_draw_by_draw(name):
     means, agents, horizon, epsilon = setting = SETTINGS[name]
     slots = np.unique(np.geomspace(1, horizon, 60).astype(np.int64))
     data = fmab.simulate(setting.algorithm, setting.problem, horizon, SEEDS, times=slots)
-    ended, told = set(), set()
+    ended, output = set(), set()
     for seed in range(SEEDS):
         run = demab(Tables(seed, agents, len(means)), means, agents, horizon, epsilon, slots)
         np.testing.assert_allclose(data.regret.values[seed], run.regret, rtol=1e-9, atol=1e-9)
-        found = {each: data[each].values[seed].item() for each in FOUND}
-        assert found == {key: getattr(run, FOUND[key]) for key in FOUND}, seed
+        actual = {item: data[item].values[seed].item() for item in FOUND}
+        assert actual == {key: getattr(run, FOUND[key]) for key in FOUND}, seed
         assert data.links.values[seed, -1].sum() == agents * run.rounds
         ended.add(round(run.regret[-1]))
-        told.add(run.sent)
-    assert len(ended) > 3 and len(told) > 1
+        output.add(run.sent)
+    assert len(ended) > 3 and len(output) > 1
 
 
 FOUND = {

@@ -194,8 +194,10 @@ def oracle_p_values(seeds):
         ended = data.active_arms.values == 1
         for epoch, (stopped, lost) in enumerate(exact, 1):
             here = ended & (data.rounds_made.values == epoch)
-            seen = [here.sum(), (here & data.best_arm_lost.values).sum()]
-            for what, count, chance in zip(("stops", "loses"), seen, (stopped, lost), strict=True):
+            observed = [here.sum(), (here & data.best_arm_lost.values).sum()]
+            for what, count, chance in zip(
+                ("stops", "loses"), observed, (stopped, lost), strict=True
+            ):
                 test = scipy.stats.binomtest(int(count), seeds, min(max(chance, 0.0), 1.0))
                 p[f"{cell} {what} in {epoch}"] = test.pvalue
     return p
@@ -384,10 +386,10 @@ def state_of(trial, **known):
 def test_an_epoch_is_planned_from_what_is_known():
     """Would catch an epoch that has S for n, a number that is one behind, N for M, no pull at all,
     or a length that is not cut."""
-    seen, key = [], jax.random.key(0)
+    observed, key = [], jax.random.key(0)
 
     def asked(wanted, slot, horizon):
-        pulls = staticmethod(lambda e: seen.append(e) or jnp.full_like(e.number, wanted))
+        pulls = staticmethod(lambda e: observed.append(e) or jnp.full_like(e.number, wanted))
         algorithm = altered(fmab.cdp_mab, pulls_per_arm=pulls)(0.5, participation=0.8)
         trial = bound(algorithm, horizon=horizon)
         with own_settings():
@@ -401,7 +403,7 @@ def test_an_epoch_is_planned_from_what_is_known():
             **{"number": 3, "active": 4, "arms": 7, "agents": 6, "reporting": 5, "horizon": 900},
             **{"previous": 30, "pulls": pulls, "fresh": pulls - 30},
         }
-        assert float(plan.epoch.params["epsilon"]) == 0.5 and float(seen[-1].pulls) == 30
+        assert float(plan.epoch.params["epsilon"]) == 0.5 and float(observed[-1].pulls) == 30
         assert (int(plan.round.number), float(plan.round.scale)) == (3, 1 / (5 * 0.5))
         for late, fits in ((0, True), (-1, False)):
             horizon = 10 + 4 * (pulls - 30) + late
@@ -470,23 +472,23 @@ ROWS = {
 def test_rows_of_rewards_and_noise_are_of_the_agents_that_they_add_up(name):
     """Would catch agents drawn as one where each acts by itself, a noise for each agent where a
     secure sum has one, weights of another component, or padding that counts as an agent."""
-    algorithm, problem, more, way, wanted = ROWS[name]
+    algorithm, problem, more, way, expected = ROWS[name]
     exchange = algorithm.exchange(5)
     trial = algorithm.bind(problem, 100, exchange=exchange, room=7, **more)
     assert type(trial.draws).__name__ == way
-    noises = wanted.get("noises")
+    noises = expected.get("noises")
     shapes = getattr(trial.draws, "shape" if way == "Summed" else "shapes", None)
     if noises is None:
         assert shapes is None or name == "no noise"
     else:
         by_hand = np.concatenate([laplace.laplace_sum_shape(count) for count in noises])
         np.testing.assert_array_equal(np.ravel(shapes.values), by_hand)
-    for field, value in {"noisy": True, "agents": 5.0, **wanted}.items():
+    for field, value in {"noisy": True, "agents": 5.0, **expected}.items():
         if field != "noises":
-            found = np.asarray(getattr(trial.draws, field)).tolist()
-            assert found == pytest.approx(value, rel=1e-12), field
-    told = float(trial.agents), float(trial.reporting), int(trial.wait), int(trial.horizon)
-    assert told == (5.0, exchange.reporting, exchange.wait, 100)
+            actual = np.asarray(getattr(trial.draws, field)).tolist()
+            assert actual == pytest.approx(value, rel=1e-12), field
+    output = float(trial.agents), float(trial.reporting), int(trial.wait), int(trial.horizon)
+    assert output == (5.0, exchange.reporting, exchange.wait, 100)
     assert trial.padded_agents == (7 if name == "alone" else 0)
 
 
@@ -506,7 +508,7 @@ def test_what_is_new_from_an_agent_is_all_since_it_was_heard(remembers):
     """Would catch an agent that reports the last epoch alone, or a report of it sent twice."""
     draws = bound(fmab.cdp_mab(0.5, participation=0.5), fmab.Problem.uniform(3, 2), room=4).draws
     draws = replace(draws, remembers=remembers)
-    seen = set()
+    observed = set()
     with own_settings():
         before = LastHeard(jnp.array([0.0, 30.0, 10.0, 0.0]), jnp.array([0, 3, 2, 0], jnp.int32))
         now = Round(jnp.int32(4), jnp.float64(70.0), jnp.float64(40.0), *[None] * 4)
@@ -514,7 +516,7 @@ def test_what_is_new_from_an_agent_is_all_since_it_was_heard(remembers):
         for number in range(20):
             reports, after = remember(draws, before, jax.random.key(number), now)
             agents, pulls, epochs = (x.values[0, :2].tolist() for x in reports)
-            seen.add(tuple(agents))
+            observed.add(tuple(agents))
             assert pulls == [[70.0, 40.0, 60.0][x] if remembers else 40.0 for x in agents]
             assert epochs == [[4, 1, 2][x] if remembers else 1 for x in agents]
             assert [after.pulls[x] for x in agents] == [70.0] * 2
@@ -522,7 +524,7 @@ def test_what_is_new_from_an_agent_is_all_since_it_was_heard(remembers):
             (silent,) = {0, 1, 2} - set(agents)
             assert after.pulls[silent] == before.pulls[silent]
             assert after.epoch[silent] == before.epoch[silent]
-    assert seen == {(0, 1), (0, 2), (1, 2)}
+    assert observed == {(0, 1), (0, 2), (1, 2)}
 
 
 # Every pull of an agent gives its mean. Arm 0 is the best arm of all but agent 4.
@@ -558,9 +560,9 @@ def test_certain_rewards_of_agents_that_differ_give_the_run_of_the_reference(nam
     data = run(algorithm, fmab.Problem(SURE), horizon, times=times)
     for field in ("regret", "waiting_regret"):
         series = np.interp(times, wanted.knots, getattr(wanted, field))
-        found = data[field].values
-        expected = np.broadcast_to(series, found.shape)
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+        actual = data[field].values
+        expected = np.broadcast_to(series, actual.shape)
+        np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-9)
     done = np.array([sum(at <= slot for at in wanted.link_slots) for slot in times])
     each = exchange_.server_links + exchange_.peer_links_bound + exchange_.peer_links_used
     links = data.links.sum("meter").values
@@ -667,5 +669,5 @@ def test_agents_one_by_one_without_noise_have_the_law_of_their_sum(make):
     problem = fmab.Problem.uniform(6, 5, rewards="gaussian:0.2")
     apart = fmab.simulate(make(None), problem, 3000, 400, times=1, sum_agents=False)
     summed = fmab.simulate(make(None), problem, 3000, range(400, 800), times=1)
-    found = scipy.stats.ks_2samp(apart.regret[:, -1], summed.regret[:, -1])
-    assert found.pvalue > 1e-6
+    actual = scipy.stats.ks_2samp(apart.regret[:, -1], summed.regret[:, -1])
+    assert actual.pvalue > 1e-6

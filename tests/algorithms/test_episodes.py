@@ -44,10 +44,10 @@ def divergence(x, y, epsilon):
     """The infimum that defines it, looked for."""
     if x >= y:
         return 0.0
-    found = scipy.optimize.minimize_scalar(
+    actual = scipy.optimize.minimize_scalar(
         lambda z: epsilon * (z - x) + kl(z, y), bounds=(x, y), method="bounded"
     )
-    return min(found.fun, kl(x, y), epsilon * (y - x))
+    return min(actual.fun, kl(x, y), epsilon * (y - x))
 
 
 def dp_imed(n, mean, epsilon, time):
@@ -58,20 +58,20 @@ def dp_imed(n, mean, epsilon, time):
 
 
 def dp_klucb(n, mean, epsilon, time):
-    found = []
+    actual = []
     for count, low in zip(n, mean, strict=True):
         within = math.log(time) / count
         if divergence(low, 1 - 1e-12, epsilon) <= within:
-            found.append(1.0)
+            actual.append(1.0)
         else:
             left = min(low, 1 - 1e-11)
-            found.append(
+            actual.append(
                 scipy.optimize.brentq(
                     lambda q, low=low, within=within: divergence(low, q, epsilon) - within,
                     *(left, 1 - 1e-12),
                 )
             )
-    return np.array(found)
+    return np.array(actual)
 
 
 def play(index, given, gaps, horizon, epsilon, growth, sharing):
@@ -113,7 +113,7 @@ def test_episodes_are_those_of_the_slow_twin_draw_by_draw(name, index, secure):
     algorithm = getattr(fmab, name)(epsilon, growth=growth, secure=secure)
     times = np.arange(horizon + 1)
     data = fmab.simulate(algorithm, fmab.Problem(MEANS, agents=agents), horizon, seeds, times=times)
-    gaps, told = MEANS.max() - MEANS, set()
+    gaps, output = MEANS.max() - MEANS, set()
     for seed in range(seeds):
         runs = [
             play(
@@ -127,12 +127,12 @@ def test_episodes_are_those_of_the_slow_twin_draw_by_draw(name, index, secure):
         np.testing.assert_allclose(data.regret.values[seed], expected, rtol=1e-9, atol=1e-9)
         rounds = runs[0][1] if secure else 0
         assert data.rounds_made.values[seed] == rounds
-        told.add(runs[0][1])
+        output.add(runs[0][1])
         if secure:
             assert data.chosen_arm.values[seed] == runs[0][2]
             sent = agents * (rounds - 1 + len(MEANS))
             assert data.numbers_sent.values[seed] == sent
-    assert len(told) > 1
+    assert len(output) > 1
 
 
 @pytest.mark.parametrize(("horizon", "whole"), [(7, 2), (8, 3), (9, 3), (11, 4)])
@@ -227,15 +227,15 @@ def shown(q, low, high, n, m, epsilon):
     """What a pair of tilts shows of sums that have the means which they make likely."""
     left, right = q * np.exp(-low), (1 - q) * np.exp(-high)
     left, right = left / (1 - q + left), right / (q + right)
-    told = n * (-low * left - high * right - tilted(q, low, high))
+    output = n * (-low * left - high * right - tilted(q, low, high))
     for x in (low / epsilon, high / epsilon):
-        told += m * (2 * x**2 / (1 - x**2) + np.log(1 - x**2))
-    return told
+        output += m * (2 * x**2 / (1 - x**2) + np.log(1 - x**2))
+    return output
 
 
 def pairs(needed, n, noises, epsilon):
     """Pairs of tilts for 16 means and some numbers of noises, and the level of all of them."""
-    found = []
+    actual = []
     for m in noises:
         for place in range(16):
             q = math.sin((place + 0.5) / 16 * math.pi / 2) ** 2
@@ -248,8 +248,8 @@ def pairs(needed, n, noises, epsilon):
                 least, most = (math.log(low), most) if near else (least, math.log(low))
             low = math.exp(least)
             high = -math.log(1 - 1 / (1 / (1 - math.exp(-low)) + 1 - 2 * q))
-            found.append((low, high, n * tilted(q, low, high)))
-    low, high, top = np.array(found).T
+            actual.append((low, high, n * tilted(q, low, high)))
+    low, high, top = np.array(actual).T
     q = np.linspace(0, 1, 40_001)[1:-1, None]
     level = np.log(np.exp(n * tilted(q, low, high) - top).sum(axis=1).max())
     return low, high, top + level
@@ -298,13 +298,13 @@ def eliminate(given, gaps, agents, horizon, epsilon, growth, first, *, secure, s
         scales = [number * (1 if secure else agents)]
         if split and not secure:  # past data decide how many agents pull an arm
             scales = [number * agents ** (j / 4) for j in range(5)]
-        tilts, told = pairs(needed, n, scales, epsilon), {}
+        tilts, output = pairs(needed, n, scales, epsilon), {}
         for arm in active:
             if sums[arm] < sums[lead]:
                 known = n, noises[arm], noises[lead], epsilon, tilts
-                told[arm] = evidence(sums[arm], sums[lead], *known)
-        margins += [abs(each / needed - 1) for each in told.values()]
-        active = [arm for arm in active if told.get(arm, 0.0) < needed]
+                output[arm] = evidence(sums[arm], sums[lead], *known)
+        margins += [abs(item / needed - 1) for item in output.values()]
+        active = [arm for arm in active if output.get(arm, 0.0) < needed]
     chosen = active[0] if len(active) == 1 else -1
     regret += agents * gaps[chosen] * (horizon - slot) if chosen >= 0 else 0.0
     return regret, len(active), chosen, min(margins)

@@ -141,16 +141,16 @@ def test_an_equation_of_an_epoch_is_that_of_its_source(name):
     for place in PLACES:
         with jax.enable_x64(True):
             traced = {key: jnp.float64(value) for key, value in params.items()}
-            seen = Epoch(**{key: jnp.float64(x) for key, x in place.items()}, params=traced)
-            found = float(jax.jit(getattr(algorithm, equation))(seen))
-        assert found == pytest.approx(by_hand(SimpleNamespace(**place), **params), rel=1e-13)
+            observed = Epoch(**{key: jnp.float64(x) for key, x in place.items()}, params=traced)
+            actual = float(jax.jit(getattr(algorithm, equation))(observed))
+        assert actual == pytest.approx(by_hand(SimpleNamespace(**place), **params), rel=1e-13)
 
 
 @pytest.mark.parametrize(
     ("algorithm", "on_the_border"),
     [
-        *((each, True) for each in (fmab.cdp_mab, fmab.ddp_mab, fmab.hdp_mab, fmab.single_mab)),
-        *((each, False) for each in (fmab.dp_se, fmab.dist_dp_se, fmab.fed1_ucb)),
+        *((item, True) for item in (fmab.cdp_mab, fmab.ddp_mab, fmab.hdp_mab, fmab.single_mab)),
+        *((item, False) for item in (fmab.dp_se, fmab.dist_dp_se, fmab.fed1_ucb)),
     ],
 )
 def test_an_arm_leaves_at_two_radii(algorithm, on_the_border):
@@ -205,9 +205,9 @@ def test_every_arm_of_a_set_is_drawn_with_its_share(name):
     table = np.zeros((len(inside), arms), bool)
     table[:, among] = True
     with jax.enable_x64(True):
-        found, some = jax.jit(slots.drawn_arm)(jnp.asarray(table), jnp.asarray(inside))
+        actual, some = jax.jit(slots.drawn_arm)(jnp.asarray(table), jnp.asarray(inside))
     place = [*range(size)] * 3 + [0, size - 1]
-    assert found.tolist() == [among[n] if among else 0 for n in place]
+    assert actual.tolist() == [among[n] if among else 0 for n in place]
     assert some.tolist() == [bool(among)] * len(inside)
 
 
@@ -220,11 +220,11 @@ def test_a_stage_of_dducb_is_as_long_as_its_error_asks_for(graph, error, acceler
     """Would catch M for 2 M, a root that is left out, an error that is not the parameter's, or a
     stage of no slot."""
     agents = graph.number_of_nodes()
-    wanted, rate = mixing_steps(graph, error, accelerated)
-    assert dducb.stage_length(rate, agents, error, accelerated) == max(1, wanted)
+    expected, rate = mixing_steps(graph, error, accelerated)
+    assert dducb.stage_length(rate, agents, error, accelerated) == max(1, expected)
     params = fmab.dducb(graph, accelerated=accelerated, mixing_error=error)
     values = params.values(params.exchange(agents), 10)
-    assert values["stage"] == max(1, wanted)
+    assert values["stage"] == max(1, expected)
     # q of the Chebyshev polynomials: (q + 1 / q) / 2 = 1 / l.
     if accelerated and rate:
         q = values["momentum"]
@@ -267,8 +267,8 @@ VALUES = {
 def test_equations_are_given_the_parameters(name):
     """Would catch a default of another size, 1 / T that ignores what was given, the message's
     epsilon in place of an agent's, or a diameter for a degree."""
-    algorithm, wanted = VALUES[name]
-    assert algorithm.values(algorithm.exchange(5), 1000) == pytest.approx(wanted, nan_ok=True)
+    algorithm, expected = VALUES[name]
+    assert algorithm.values(algorithm.exchange(5), 1000) == pytest.approx(expected, nan_ok=True)
 
 
 @pytest.mark.parametrize(("given", "used"), [(math.nan, 0.07), (0.25, 0.25)])
@@ -373,9 +373,9 @@ LEDGERS = {
 def test_whoever_sees_something_is_told_with_what_covers_it(name):
     """Would catch an epsilon that covers waits on un-noised means, an agent that is hidden by its
     own noise, noise of agents that weigh less, or somebody who sees messages and is left out."""
-    algorithm, wanted = LEDGERS[name]
+    algorithm, expected = LEDGERS[name]
     rows = base.ledger_of(algorithm, algorithm.exchange(5))
-    assert [(row.who, row.epsilon, row.over) for row in rows] == wanted
+    assert [(row.who, row.epsilon, row.over) for row in rows] == expected
     assert all(row.why for row in rows)
 
 
@@ -397,7 +397,7 @@ def test_a_claim_ends_where_what_is_released_is_changed(algorithm, changed):
     same, other = (
         type("Mine", (owner,), {name: vars(holder)[name]})(0.3)
         for name in ("examples", changed)
-        for holder in [next(each for each in owner.__mro__ if name in vars(each))]
+        for holder in [next(item for item in owner.__mro__ if name in vars(item))]
     )
     exchange = algorithm.exchange(5)
     assert all(row.epsilon < INF for row in base.ledger_of(same, exchange))

@@ -85,15 +85,15 @@ def assert_is_the_twin(data, i, run, gaps, horizon, exchange):
     assert one.agents_lost == sum(not (best & mine) for mine in run.playing)
     assert one.agents_worse == sum(gaps[committed] > 0)
     assert one.final_gap == pytest.approx(np.mean(gaps[committed]), abs=1e-12)
-    each = len(gaps) * exchange.vectors + exchange.numbers
-    assert one.numbers_sent == each * len(run.talks)
+    item = len(gaps) * exchange.vectors + exchange.numbers
+    assert one.numbers_sent == item * len(run.talks)
     assert not one.waiting_regret.any()
-    made = np.array([sum(talk <= t for talk in run.talks) for t in range(horizon + 1)])
+    result = np.array([sum(talk <= t for talk in run.talks) for t in range(horizon + 1)])
     links = {meter.name: number for meter, number in exchange.links}
     assert not run.talks or links
     assert data.meter.values.tolist() == list(links)
     for meter, number in links.items():
-        np.testing.assert_array_equal(one.links.sel(meter=meter), number * made)
+        np.testing.assert_array_equal(one.links.sel(meter=meter), number * result)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -146,12 +146,12 @@ def outcomes(configs, seeds, batch):
     """[config] of every field, all configs in the same batches."""
     which = np.repeat(np.arange(len(configs)), len(seeds))
     work = batches.Trials(configs, which, np.tile(seeds, len(configs)), 0)
-    found = {}
+    actual = {}
     for start, outcome in batches.run_trials(work, batch, tuple(jax.local_devices())):
         for name, values in outcome._asdict().items():
             if values is not None:
-                found.setdefault(name, {})[start] = values
-    joined = {n: np.concatenate([v[s] for s in sorted(v)]) for n, v in found.items()}
+                actual.setdefault(name, {})[start] = values
+    joined = {n: np.concatenate([v[s] for s in sorted(v)]) for n, v in actual.items()}
     return [
         {n: v[i * len(seeds) : (i + 1) * len(seeds)] for n, v in joined.items()}
         for i in range(len(configs))
@@ -188,10 +188,10 @@ def test_phases_of_gosine_end_at_cubes():
     cubes = np.arange(1, 465) ** 3
     slots = np.unique(np.concatenate([cubes, cubes + 1, cubes[1:] - 1]))
     with jax.enable_x64(True):
-        due = jax.vmap(
+        expected = jax.vmap(
             lambda t: fmab.gosine.due(None, SimpleNamespace(number=t, time=t.astype(float)), {})
         )
-        ended = np.asarray(due(jnp.asarray(slots)))
+        ended = np.asarray(expected(jnp.asarray(slots)))
     np.testing.assert_array_equal(slots[ended], cubes)
 
 

@@ -124,7 +124,7 @@ def bound(name, **more):
     """Returns the configurations of a case, with outputs that accumulate."""
     outputs = chosen(["pulls"] if "shared out" in name else ["pulls", "regret_by_agent"])
     given = {"times": 10, "outputs": outputs} | more
-    return [configs.bind(*each, HORIZON, **given) for each in CASES[name]]
+    return [configs.bind(*item, HORIZON, **given) for item in CASES[name]]
 
 
 def program(configs, platform, **options):
@@ -162,17 +162,17 @@ def assert_same_bits(first, second):
 
 def twice(name, **options):
     """Returns a batch in both layouts; each is asked again for half of it, beside other seeds."""
-    configs, found = bound(name), []
+    configs, actual = bound(name), []
     seeds = np.arange(TRIALS)
     which = seeds % len(configs)
     half = np.random.default_rng(0).permutation(TRIALS)[: TRIALS // 2]
     for platform in LAYOUTS:
         outcomes = program(configs, platform, **options)
-        found.append(outcomes(which, seeds))
+        actual.append(outcomes(which, seeds))
         again = outcomes(np.tile(which[half], 2), np.concatenate([seeds[half], 1000 + half]))
-        kept, wanted = jax.tree.map(lambda x: x[: len(half)], again), found[-1]
-        assert_same_bits(kept, jax.tree.map(lambda x: x[half], wanted))
-    return found
+        kept, expected = jax.tree.map(lambda x: x[: len(half)], again), actual[-1]
+        assert_same_bits(kept, jax.tree.map(lambda x: x[half], expected))
+    return actual
 
 
 @pytest.fixture(autouse=True)
@@ -237,7 +237,7 @@ def test_outputs_change_nothing_in_either_layout():
 
 def test_every_elimination_and_way_of_drawing_is_compared():
     """Would catch an algorithm, or a way in which agents add up, that nobody ever ran in both."""
-    eliminations = {each for each in known().values() if issubclass(each, fmab.Elimination)}
+    eliminations = {item for item in known().values() if issubclass(item, fmab.Elimination)}
     assert len(eliminations) == 10
     assert eliminations <= {type(algorithm) for case in CASES.values() for algorithm, _ in case}
     trials = {name: bound(name)[0].trial for name in CASES}
@@ -263,11 +263,11 @@ def test_what_is_said_of_a_function_ends_where_it_is_restated():
     def trial(algorithm):
         return configs.bind(algorithm, ALIKE, 1000).trial
 
-    assert [trial(each(1.0)).elementwise for each in (Compares, says, again, Growing)] == [
+    assert [trial(item(1.0)).elementwise for item in (Compares, says, again, Growing)] == [
         *(False, True, False, True)
     ]
     some = (fmab.cdp_mab, Growing, Compares, Forgets)
-    ways = [type(trial(each(1.0, participation=0.4)).draws) for each in some]
+    ways = [type(trial(item(1.0, participation=0.4)).draws) for item in some]
     # What is forgotten has the noise of one epoch alone.
     since, by_agent = draws.SinceHeard, draws.ByAgent
     assert ways == [since, by_agent, since, since]

@@ -60,6 +60,6 @@ EXCHANGES = {
 def test_what_links_carry_and_who_sees_it(name):
     """Would catch traffic in one direction only, or a viewer that is not told of."""
     algorithm, links, vectors, numbers, views = EXCHANGES[name]
-    found = algorithm.exchange(5)
-    assert sum(number for _, number in found.links) == links
-    assert (found.vectors, found.numbers, found.views) == (vectors, numbers, views)
+    actual = algorithm.exchange(5)
+    assert sum(number for _, number in actual.links) == links
+    assert (actual.vectors, actual.numbers, actual.views) == (vectors, numbers, views)

@@ -44,8 +44,8 @@ def test_levels_are_the_most_blocks_that_hold_a_number():
     """Would catch a logarithm that rounds up at a power of two, or epsilon shared too thinly."""
     horizons = [1, 2, 3, 4, 7, 8, 1023, 1024, 2**20 - 1, 2**20, 10**8]
     with jax.enable_x64(True):
-        found = [float(tree.levels(jnp.float64(horizon))) for horizon in horizons]
-    assert found == [horizon.bit_length() for horizon in horizons]
+        actual = [float(tree.levels(jnp.float64(horizon))) for horizon in horizons]
+    assert actual == [horizon.bit_length() for horizon in horizons]
 
 
 def test_gossip_links_are_priced_and_counts_are_reported():

@@ -47,11 +47,11 @@ def random_graphs(how_many):
 
 def neighbours_of(graph):
     """Returns the graph as the plain dict that the protocols run on."""
-    found = {agent: [] for agent in graph}
+    actual = {agent: [] for agent in graph}
     for a, b in graph.edges():
-        found[a].append(b)
-        found[b].append(a)
-    return found
+        actual[a].append(b)
+        actual[b].append(a)
+    return actual
 
 
 def check_gis(graph):

@@ -68,7 +68,7 @@ def test_regular_graphs_exist_exactly_where_they_can():
         possible = degree * agents % 2 == 0 and 2 <= degree < agents
         if possible or (agents, degree) in {(1, 0), (2, 1)}:
             graph = graphs.make(f"regular-{degree}", agents, seed=agents)
-            assert {found for _, found in graph.degree()} == {degree}
+            assert {actual for _, actual in graph.degree()} == {degree}
             assert nx.is_connected(graph)
         else:
             with pytest.raises(ValueError, match=f"^graph='regular-{degree}': must be regular-D"):

@@ -23,34 +23,34 @@ from fmab_jax.core.rewards.contract import check_everywhere, check_law
 def finite(chances=None, levels=(0.0, 0.5, 1.0), **more):
     """Returns a law on finitely many values; by default a right one, without the middle."""
     right = chances or (lambda means: (1 - means, 0 * means, means))
-    made = {"name": "own", "levels": levels, "parameters": lambda self, means, **_: right(means)}
-    return dataclass(frozen=True)(type("Own", (FiniteSupport,), made | more))()
+    result = {"name": "own", "levels": levels, "parameters": lambda self, means, **_: right(means)}
+    return dataclass(frozen=True)(type("Own", (FiniteSupport,), result | more))()
 
 
 def other(**more):
     """Returns a law of uniform rewards around the mean, 0.2 wide, with something changed."""
     spread = 0.1**2 / 3
     zero = (lambda p: 0.0 * p,) * 5
-    made = {
+    result = {
         "name": "own",
         "low": -math.inf,
         "high": math.inf,
-        "cumulants": lambda self, p: (p, 0 * p + spread, *(each(p) for each in zero)),
+        "cumulants": lambda self, p: (p, 0 * p + spread, *(item(p) for item in zero)),
         "one": lambda self, u, p: p + 0.2 * (u - 0.5),
     }
-    return dataclass(frozen=True)(type("Own", (Law,), made | more))()
+    return dataclass(frozen=True)(type("Own", (Law,), result | more))()
 
 
 def shifted(low=-2.0, step=0.5, **more):
     """Returns a law of two values on a lattice that does not begin at 0: low, and a step above."""
-    made = {
+    result = {
         "low": low,
         "high": low + step,
         "step": step,
         "cumulants": lambda self, p: Bernoulli().cumulants((p - low) / step),
         "one": lambda self, u, p: low + step * Bernoulli().one(u, (p - low) / step),
     }
-    return other(**(made | more))
+    return other(**(result | more))
 
 
 @dataclass(frozen=True)
@@ -213,8 +213,8 @@ EVERYWHERE = {
 @pytest.mark.parametrize("what", EVERYWHERE)
 def test_the_conformance_test_looks_at_a_law_everywhere(what):
     """Would catch a law that keeps its contract at the ends and breaks it inside."""
-    make, told = EVERYWHERE[what]
-    assert refused(check_everywhere, make()).startswith(told)
+    make, output = EVERYWHERE[what]
+    assert refused(check_everywhere, make()).startswith(output)
 
 
 def test_right_laws_are_right_everywhere():
@@ -233,8 +233,8 @@ def test_sums_on_a_lattice_begin_at_its_lowest_value(low, step):
     with jax.enable_x64(True):
         quantile = jax.jit(law.quantile)
         one = jnp.stack(law.cumulants(jnp.full(49, low + 0.4 * step)))
-        found = np.asarray(quantile(jnp.asarray(u), jnp.full(49, 700.0), 700.0 * one))
+        actual = np.asarray(quantile(jnp.asarray(u), jnp.full(49, 700.0), 700.0 * one))
         ends = jnp.asarray([1e-15, 1 - 1e-15])
         edges = np.asarray(quantile(ends, jnp.full(2, 2.0), 2.0 * one[:, :2]))
-    np.testing.assert_allclose(found, 700 * low + step * binom.ppf(u, 700, 0.4), rtol=1e-14)
+    np.testing.assert_allclose(actual, 700 * low + step * binom.ppf(u, 700, 0.4), rtol=1e-14)
     assert ((2 * low <= edges) & (edges <= 2 * (low + step))).all()

@@ -28,8 +28,8 @@ def instances(problem, seeds=SEEDS, root_seed=0, room=None):
     """Returns the instances of seeds 0, 1, ... as NumPy arrays with a leading seed axis."""
     with jax.enable_x64(True):
         number = np.arange(seeds, dtype=np.uint32)
-        found = _drawn(problem.bind(room), np.uint32(root_seed), number)
-        return jax.tree.map(np.asarray, found)
+        actual = _drawn(problem.bind(room), np.uint32(root_seed), number)
+        return jax.tree.map(np.asarray, actual)
 
 
 def global_means(found):
@@ -49,13 +49,13 @@ def uncorrelated(columns):
 
 def test_uniform_means():
     """Catches another law, arms that share numbers, and gaps measured from another arm."""
-    found = instances(Problem.uniform(50, 7))
-    assert found.means.shape == (SEEDS, 1, 7) and found.means.dtype == np.float64
-    means = found.means[:, 0]
+    actual = instances(Problem.uniform(50, 7))
+    assert actual.means.shape == (SEEDS, 1, 7) and actual.means.dtype == np.float64
+    means = actual.means[:, 0]
     assert min(stats.kstest(arm, "uniform").pvalue for arm in means.T) > ALPHA
     assert uncorrelated(means)
-    np.testing.assert_array_equal(found.gaps, means.max(axis=1, keepdims=True) - means)
-    np.testing.assert_array_equal(found.smallest_gap, np.sort(found.gaps, axis=1)[:, 1])
+    np.testing.assert_array_equal(actual.gaps, means.max(axis=1, keepdims=True) - means)
+    np.testing.assert_array_equal(actual.smallest_gap, np.sort(actual.gaps, axis=1)[:, 1])
 
 
 def test_seeds_and_root_seeds_draw_their_own_means():
@@ -90,19 +90,19 @@ def test_with_gap(gap):
 def test_heterogeneous_means(gap):
     """Catches offsets that move global means, leave [0, 1], stop short of it or favour an agent."""
     seeds = 4000
-    found = instances(Problem.heterogeneous(6, 4, instance_gap=gap), seeds)
+    actual = instances(Problem.heterogeneous(6, 4, instance_gap=gap), seeds)
     level = instances(Problem.heterogeneous(6, 4, 0.0, gap), seeds)
-    assert found.means.shape == (seeds, 6, 4)
-    assert (found.means >= 0).all() and (found.means <= 1).all()
+    assert actual.means.shape == (seeds, 6, 4)
+    assert (actual.means >= 0).all() and (actual.means <= 1).all()
     # The global means are those of the homogeneous instance of the seed.
-    np.testing.assert_allclose(global_means(found), level.means[:, 0], rtol=0, atol=1e-15)
-    np.testing.assert_array_equal(found.gaps, level.gaps)
-    np.testing.assert_array_equal(found.smallest_gap, level.smallest_gap)
+    np.testing.assert_allclose(global_means(actual), level.means[:, 0], rtol=0, atol=1e-15)
+    np.testing.assert_array_equal(actual.gaps, level.gaps)
+    np.testing.assert_array_equal(actual.smallest_gap, level.smallest_gap)
     # The most that fits: every arm has an agent on the nearer border.
-    border = np.minimum(found.means.min(axis=1), 1 - found.means.max(axis=1))
+    border = np.minimum(actual.means.min(axis=1), 1 - actual.means.max(axis=1))
     assert np.abs(border).max() < 1e-15
     # Agents are alike: each is as often the highest, and no two arms share their offsets.
-    offset = found.means - level.means
+    offset = actual.means - level.means
     for arm in range(4):
         for side in (offset[:, :, arm].argmax(axis=1), offset[:, :, arm].argmin(axis=1)):
             assert stats.chisquare(np.bincount(side, minlength=6)).pvalue > ALPHA
@@ -158,10 +158,10 @@ GAPS = [
 def test_gaps_of_fixed_means(means, gaps, smallest):
     """Catches ties broken by rounding, a smallest gap of 0, and gaps of one agent's means."""
     agents = 4 if np.ndim(means) == 1 else None
-    found = instances(Problem(means, agents), 2)
-    np.testing.assert_allclose(found.gaps, [gaps] * 2, rtol=0, atol=2e-16)
-    np.testing.assert_allclose(found.smallest_gap, [smallest] * 2, rtol=0, atol=2e-16)
-    assert (found.gaps[:, np.array(gaps) == 0] == 0).all()
+    actual = instances(Problem(means, agents), 2)
+    np.testing.assert_allclose(actual.gaps, [gaps] * 2, rtol=0, atol=2e-16)
+    np.testing.assert_allclose(actual.smallest_gap, [smallest] * 2, rtol=0, atol=2e-16)
+    assert (actual.gaps[:, np.array(gaps) == 0] == 0).all()
 
 
 # --- files ---
@@ -346,13 +346,13 @@ def test_means_of_ratings():
     table = np.random.default_rng(1).dirichlet(np.ones(4), (3, 5))
     levels = np.array([1, 2, 4, 9])
     problem = Problem.ratings(levels, table)
-    due = table @ (levels - 1) / 8
-    np.testing.assert_allclose(problem.means, due, rtol=1e-14)
-    found = instances(problem, 2)
-    np.testing.assert_allclose(found.means, [due] * 2, rtol=1e-14)
-    np.testing.assert_allclose(np.stack(found.parameters, -1), [table] * 2, rtol=1e-14)
-    global_mean = due.mean(axis=0)
-    np.testing.assert_allclose(found.gaps[0], global_mean.max() - global_mean, atol=1e-15)
+    expected = table @ (levels - 1) / 8
+    np.testing.assert_allclose(problem.means, expected, rtol=1e-14)
+    actual = instances(problem, 2)
+    np.testing.assert_allclose(actual.means, [expected] * 2, rtol=1e-14)
+    np.testing.assert_allclose(np.stack(actual.parameters, -1), [table] * 2, rtol=1e-14)
+    global_mean = expected.mean(axis=0)
+    np.testing.assert_allclose(actual.gaps[0], global_mean.max() - global_mean, atol=1e-15)
     alike = Problem.ratings(levels, table[0], agents=7)
     assert (alike.agents, alike.rows, alike.homogeneous) == (7, 1, True)
     assert alike == Problem.ratings(levels, [table[0]] * 7)
@@ -362,9 +362,9 @@ def test_means_of_ratings():
 def test_gaussian_means_may_be_any_finite_number():
     """Catches Bernoulli's range forced upon other laws, and a fixed draw that loses its law."""
     problem = Problem([[-5.0, 3.0], [1e6, 0.0]], rewards=Gaussian(0.5))
-    found = instances(problem, 1)
-    np.testing.assert_array_equal(found.gaps, [[0, 499997.5 - 1.5 + 0.0 + 0.0]])
-    mean, sd = found.parameters
+    actual = instances(problem, 1)
+    np.testing.assert_array_equal(actual.gaps, [[0, 499997.5 - 1.5 + 0.0 + 0.0]])
+    mean, sd = actual.parameters
     np.testing.assert_array_equal(mean, [problem.means])
     np.testing.assert_array_equal(sd, [[[0.5, 0.5]]])
     drawn = Problem.heterogeneous(3, 4, rewards=Gaussian(2.0))

@@ -1,7 +1,5 @@
 """Work that few elements need, or many share: the bits of all of it, and who is not worked for."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -41,18 +39,36 @@ def test_what_is_not_asked_for_is_never_worked_out(asked, long, platform):
     where[RNG.permutation(size)[:asked]] = True
     where = where.reshape(x.shape)
     draw = jax.vmap(lambda where, x: rare.rare(where, exact, x, x, long=long))
-    found = jit_for(platform, draw)(where, x)
+    actual = jit_for(platform, draw)(where, x)
     jax.effects_barrier()
-    np.testing.assert_array_equal(found, np.where(where, 2 * x, x))
+    np.testing.assert_array_equal(actual, np.where(where, 2 * x, x))
     chunk = {"cpu": 64 if size < 1000 else 78, "gpu": min(size, 1024)}[platform]
     if platform == "cpu" and not long:
         # So few are worked out all at once.
         chunk = size if size < 1000 else 312
-    assert len(calls) == -(-asked // chunk) and all(len(each) == chunk for each in calls)
+    assert len(calls) == -(-asked // chunk) and all(len(item) == chunk for item in calls)
     np.testing.assert_array_equal(np.unique(np.concatenate([[], *calls])), np.sort(x[where]))
 
 
 # --- rows that are read where they lie ---
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_what_nobody_asks_for_is_no_work_for_all(asked):
+    """Catches a branch that becomes a choice between two results where trials are batched."""
+    calls = []
+
+    def exact(x):
+        jax.debug.callback(lambda x: calls.append(x), x)
+        return 2.0 * x
+
+    where, x = np.zeros((3, 4), bool), np.arange(12.0).reshape(3, 4)
+    where[1, 2] = asked
+    draw = jax.vmap(lambda where, x: rare.where_any(where, exact, x, x))
+    actual = jax.jit(draw)(where, x)
+    jax.effects_barrier()
+    np.testing.assert_array_equal(actual, np.where(where, 2 * x, x))
+    assert bool(calls) == asked
 
 
 @pytest.mark.parametrize("together", [False, True])
@@ -63,10 +79,10 @@ def test_numbers_are_put_where_they_lie(batched, together):
     values, new = whole(3, 8, 7), whole(3, 8)
     row = np.stack([RNG.permutation(8) for _ in range(3)]).astype(np.int32)
     place, where = RNG.integers(7, size=(3, 8)).astype(np.int32), RNG.random((3, 8)) < 0.5
-    wanted = values.copy()
+    expected = values.copy()
     for trial in range(3):
         at = where[trial]
-        wanted[trial, row[trial, at], place[trial, at]] = new[trial, at]
+        expected[trial, row[trial, at], place[trial, at]] = new[trial, at]
 
     def put(values, row, place, new, where):
         return Table(values, row).put(place, new, where).values
@@ -74,11 +90,11 @@ def test_numbers_are_put_where_they_lie(batched, together):
     # Elements are in one array, or batched over a table that they share.
     one = jax.vmap(put, (None, 0, 0, 0, 0), out_axes=None) if together else put
     if batched:
-        found = jax.jit(jax.vmap(one))(values, row, place, new, where)
+        actual = jax.jit(jax.vmap(one))(values, row, place, new, where)
     else:
         given = (values, row, place, new, where)
-        found = np.stack([jax.jit(one)(*(x[trial] for x in given)) for trial in range(3)])
-    np.testing.assert_array_equal(found, wanted)
+        actual = np.stack([jax.jit(one)(*(x[trial] for x in given)) for trial in range(3)])
+    np.testing.assert_array_equal(actual, expected)
 
 
 # --- loops ---
@@ -109,60 +125,3 @@ def test_loops_end_where_they_end(platform, most):
 
 
 # --- what many share ---
-
-
-@pytest.mark.parametrize("platform", PLATFORMS)
-@pytest.mark.parametrize(("distinct", "few"), [(1, True), (16, True), (17, False)])
-def test_what_many_ask_for_is_worked_out_once(distinct, few, platform):
-    """Catches another's answer, zeros of either sign or missing values taken for one another, and
-    work that is done for every trial."""
-    counted = []
-
-    def slow(x, pair):
-        def seen(x):
-            counted.append(np.size(x))
-            return x
-
-        same = jax.ShapeDtypeStruct((), jnp.float64)
-        x = jax.pure_callback(seen, same, x, vmap_method="expand_dims")
-        return {"x": x, "y": 1.0 / pair["y"], "number": pair["number"] + 1}
-
-    values = np.array([np.nan, *RNG.normal(size=15)])[: min(distinct, 8)]
-    asked = [(x, zero) for x in values for zero in (0.0, -0.0)]
-    asked = [*asked, (7.0, 3.0)][:distinct]
-    rows = RNG.permutation(np.resize(np.arange(distinct), 96))
-    x, y = np.array(asked)[rows].T
-    pair = {"y": y, "number": rows.astype(np.int64) * 0 + 2**53}
-    with np.errstate(divide="ignore"):
-        found = jit_for(platform, functools.partial(rare.once_for_all, slow))(x, pair)
-        found, wanted = jax.tree.map(np.asarray, found), 1.0 / y
-    np.testing.assert_array_equal(found["x"], x)
-    np.testing.assert_array_equal(found["y"], wanted)
-    np.testing.assert_array_equal(found["number"], 2**53 + 1)
-    assert sum(counted) == (16 if few and platform == "cpu" else 96)
-
-
-@pytest.mark.parametrize("platform", PLATFORMS)
-@pytest.mark.parametrize(
-    ("size", "elements", "block"), [(96, 2**12, 16), (96, 3, 32), (7, 2**12, 1), (12, 2**20, 1)]
-)
-def test_blocks_are_of_a_size_that_a_cache_holds(size, elements, block, platform):
-    """Catches trials of another block, a block that does not divide their number, and arrays of
-    all trials at once on a processor."""
-    counted = []
-
-    def function(pair, key):
-        def seen(x):
-            counted.append(len(np.ravel(x)))
-            return x
-
-        same = jax.ShapeDtypeStruct((), jnp.float64)
-        x = jax.pure_callback(seen, same, pair["x"], vmap_method="expand_dims")
-        return {"x": x + pair["rows"].sum(), "u": jax.random.uniform(key)}
-
-    key = jax.random.split(jax.random.key(0), size)
-    given = {"x": whole(size), "rows": whole(size, 3)}
-    found = jit_for(platform, rare.mapped_in_blocks(function, elements))(given, key)
-    np.testing.assert_array_equal(found["x"], given["x"] + given["rows"].sum(axis=1))
-    np.testing.assert_array_equal(found["u"], jax.vmap(jax.random.uniform)(key))
-    assert counted == ([block] * (size // block) if platform == "cpu" else [size])

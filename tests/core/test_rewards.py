@@ -62,10 +62,10 @@ def induced_distance(quantile, exact):
     k = np.arange(max(0, inside[0] - 1), inside[-1] + 1)
     cdf = induced_cdf(lambda u: np.asarray(quantile(u)) <= k, k.shape)
     masses = np.diff(np.r_[0.0, cdf, 1.0])
-    due = np.r_[exact[k], 0.0]
-    due[0] += exact[: k[0]].sum()
-    due[-1] = max(0.0, 1 - due[:-1].sum())
-    return float(np.abs(masses - due).sum() / 2)
+    expected = np.r_[exact[k], 0.0]
+    expected[0] += exact[: k[0]].sum()
+    expected[-1] = max(0.0, 1 - expected[:-1].sum())
+    return float(np.abs(masses - expected).sum() / 2)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -81,8 +81,8 @@ def one_pull(law, tables):
     if len(tables) == 1:
         return np.array([float(c[0, 0]) for c in _cumulants(law, *parameters)])
     member = jnp.ones((1, len(tables)))
-    found = jax.jit(groups.group_cumulants, static_argnums=0)(law, parameters, member)
-    return np.asarray(found)[:, 0, 0]
+    actual = jax.jit(groups.group_cumulants, static_argnums=0)(law, parameters, member)
+    return np.asarray(actual)[:, 0, 0]
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -257,8 +257,10 @@ def test_cumulants_by_another_route():
     points = 64
     z = 0.4 * np.exp(2j * np.pi * np.arange(points) / points)
     series = np.fft.fft(np.log(np.exp(z[:, None] * np.arange(5)) @ table)) / points
-    due = [(series[k] / 0.4**k).real * math.factorial(k) for k in range(1, 7)]
-    np.testing.assert_allclose(one_pull(Ratings([1, 2, 3, 4, 5]), table[None, :])[:6], due, 1e-6)
+    expected = [(series[k] / 0.4**k).real * math.factorial(k) for k in range(1, 7)]
+    np.testing.assert_allclose(
+        one_pull(Ratings([1, 2, 3, 4, 5]), table[None, :])[:6], expected, 1e-6
+    )
     coin = one_pull(Bernoulli(), np.array([[0.3]]))
     np.testing.assert_allclose(one_pull(Ratings([0, 1]), np.array([[0.7, 0.3]])), coin, 1e-12)
 
@@ -278,12 +280,12 @@ def chi_square(values, support, exact):
     """Returns the p-value of draws against a law on sorted points, cells pooled to 25 expected."""
     place = np.searchsorted(support - 1e-9, values, side="right") - 1
     assert np.abs(values - support[place]).max() < 1e-12
-    due = len(values) * exact
-    order = np.argsort(due)
-    seen = np.bincount(place, minlength=len(support))[order]
-    due = due[order]
-    rare = np.searchsorted(np.cumsum(due), 25) + 1
-    pooled = [np.r_[x[:rare].sum(), x[rare:]] for x in (seen, due)]
+    expected = len(values) * exact
+    order = np.argsort(expected)
+    observed = np.bincount(place, minlength=len(support))[order]
+    expected = expected[order]
+    rare = np.searchsorted(np.cumsum(expected), 25) + 1
+    pooled = [np.r_[x[:rare].sum(), x[rare:]] for x in (observed, expected)]
     return float(stats.chisquare(pooled[0], pooled[1] * pooled[0].sum() / pooled[1].sum()).pvalue)
 
 
@@ -328,10 +330,10 @@ def test_gaussian_sums_are_one_normal_draw():
     lane = jnp.arange(3, dtype=jnp.uint32)
     for pulls in (0.0, 1.0, 1e4):
         wide = [jnp.broadcast_to(word, (3,)) for word in words(8)]
-        found = jax.jit(law.total)(*wide, lane, jnp.full(3, pulls), mean[0], sd[0])
+        actual = jax.jit(law.total)(*wide, lane, jnp.full(3, pulls), mean[0], sd[0])
         z = special.ndtri(np.asarray(keys.uniform(*words(8), lane)))
-        due = pulls * np.array([-3.0, 0.5, 1e6]) + np.sqrt(pulls) * 0.25 * z
-        np.testing.assert_allclose(found, due, rtol=1e-14)
+        expected = pulls * np.array([-3.0, 0.5, 1e6]) + np.sqrt(pulls) * 0.25 * z
+        np.testing.assert_allclose(actual, expected, rtol=1e-14)
     assert (law.sensitivity, law.describe()["sd"]) == (math.inf, None)
     assert Gaussian(0.25).describe() == {"law": "gaussian", "sd": 0.25}
 
@@ -398,15 +400,15 @@ def test_small_group_sums_are_the_sums_of_their_agents(law):
     pulls = np.where(alive, np.resize([3.0, 9.0], 40)[:, None], 0.0)
     parameters = parameters_of(law, 40)
     batched = jax.jit(jax.vmap(functools.partial(summed, law), (0, 0, 0, None)))
-    found = np.asarray(batched(seeds, pulls, parameters, MEMBER))
+    actual = np.asarray(batched(seeds, pulls, parameters, MEMBER))
 
     def alone(seed, pulls, parameters):
         lane = keys.lanes(ROWS, jnp.asarray(ARM, jnp.uint32), WIDTH)
         return law.total(*words_of(seed), lane, pulls[None, :], *(x[:, ARM] for x in parameters))
 
-    each = np.asarray(jax.jit(jax.vmap(alone))(seeds, pulls, parameters))
-    np.testing.assert_array_equal(found, np.einsum("gr,sra->sga", MEMBER, each))
-    assert len(np.unique(found)) > 10 and not found.swapaxes(1, 2)[~alive].any()
+    item = np.asarray(jax.jit(jax.vmap(alone))(seeds, pulls, parameters))
+    np.testing.assert_array_equal(actual, np.einsum("gr,sra->sga", MEMBER, item))
+    assert len(np.unique(actual)) > 10 and not actual.swapaxes(1, 2)[~alive].any()
 
 
 @pytest.mark.parametrize("platform", quick.only(["cpu", "gpu"], "gpu"))
@@ -418,13 +420,13 @@ def test_group_sums_do_not_depend_on_batch_or_room(law, platform):
     pulls = np.resize([4.0, 90.0, 1e6], 64)
     parameters = parameters_of(law, 64)
     batched = jax.vmap(functools.partial(summed, law), (0, 0, 0, None))
-    due = np.asarray(jit_for("cpu", batched)(seeds, pulls, parameters, MEMBER))
+    expected = np.asarray(jit_for("cpu", batched)(seeds, pulls, parameters, MEMBER))
     many = jit_for(platform, batched)
     part = tuple(x[:7] for x in parameters)
-    np.testing.assert_array_equal(many(seeds[:7], pulls[:7], part, MEMBER), due[:7])
+    np.testing.assert_array_equal(many(seeds[:7], pulls[:7], part, MEMBER), expected[:7])
     wide = tuple(np.pad(x, ((0, 0), (0, 13 - ROWS), (0, 0))) for x in parameters)
-    found = many(seeds, pulls, wide, np.pad(MEMBER, ((0, 0), (0, 13 - ROWS))))
-    np.testing.assert_array_equal(found, due)
+    actual = many(seeds, pulls, wide, np.pad(MEMBER, ((0, 0), (0, 13 - ROWS))))
+    np.testing.assert_array_equal(actual, expected)
 
 
 @pytest.mark.parametrize("platform", ["cpu", "gpu"])
@@ -439,10 +441,10 @@ def test_agents_may_share_their_law(law, platform):
     shared = [np.full((9, 1), p) for p in table]
     draw = jit_for(platform, lambda *given: law.total(*words(), *given))
     wide = [np.broadcast_to(x, shape) for x in (pulls, *shared)]
-    found = np.asarray(draw(lane, pulls, *shared))
+    actual = np.asarray(draw(lane, pulls, *shared))
     # Rounding may differ where there is no lattice.
-    np.testing.assert_allclose(found, draw(lane, *wide), rtol=4e-16)
-    assert (found[0] == 0).all() and (found[1:] != 0).any(axis=1).all()
+    np.testing.assert_allclose(actual, draw(lane, *wide), rtol=4e-16)
+    assert (actual[0] == 0).all() and (actual[1:] != 0).any(axis=1).all()
 
 
 # --- statements of laws ---

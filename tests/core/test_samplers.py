@@ -147,8 +147,8 @@ def test_induced_binomial_law(cells, way):
 
 def test_induced_law_of_fair_coins():
     """Catches a wrong Sheppard correction of the kurtosis, which skewed laws cannot show."""
-    found = discrepancy(quantile, [(n, 0.5) for n in (160.0, 164.0, 250.0, 1000.0)])
-    assert found[:, 1].max() < 3e-8
+    actual = discrepancy(quantile, [(n, 0.5) for n in (160.0, 164.0, 250.0, 1000.0)])
+    assert actual[:, 1].max() < 3e-8
 
 
 # --- binomial draws ---
@@ -173,10 +173,10 @@ def test_counts_are_quantiles_of_their_own_uniforms(platform):
     )
     for number, cell in enumerate(DRAWN_CELLS):
         law = [jnp.full(len(lane), x, jnp.float64) for x in cell]
-        found = draw(words(number), jnp.uint32(number % 3), *law)
-        due = quantile(keys.uniform(*words(number), lane, number % 3), *law)
+        actual = draw(words(number), jnp.uint32(number % 3), *law)
+        expected = quantile(keys.uniform(*words(number), lane, number % 3), *law)
         # Rounding decides for a few uniforms that lie at a step.
-        assert (np.asarray(found) != np.asarray(due)).mean() < 1e-4, cell
+        assert (np.asarray(actual) != np.asarray(expected)).mean() < 1e-4, cell
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -246,13 +246,15 @@ def test_keys_are_folded_as_jax_does():
     """Catches a key that is not the documented ``fold_in`` of root seed, seed, round and stream:
     that would change every published number."""
     key = keys.seed_key(jnp.uint32(3), jnp.uint32(2**32 - 1))
-    due = jax.random.key(3, impl="threefry2x32")
+    expected = jax.random.key(3, impl="threefry2x32")
     for number in (2**32 - 1, 7, keys.NOISE):
-        due = jax.random.fold_in(due, number)
-    np.testing.assert_array_equal(keys.stream_key(key, 7, keys.NOISE), jax.random.key_data(due))
+        expected = jax.random.fold_in(expected, number)
+    np.testing.assert_array_equal(
+        keys.stream_key(key, 7, keys.NOISE), jax.random.key_data(expected)
+    )
     for platform in ("cpu", "gpu"):
         several = jit_for(platform, lambda key: keys.stream_keys(key, 7, keys.REWARD, keys.NOISE))
-        np.testing.assert_array_equal(several(key)[1], jax.random.key_data(due))
+        np.testing.assert_array_equal(several(key)[1], jax.random.key_data(expected))
     alone = jax.random.fold_in(jax.random.fold_in(jax.random.fold_in(key, 0), keys.ALONE), 5)
     mine = keys.agent_key(key, jnp.int32(5))
     np.testing.assert_array_equal(jax.random.key_data(mine), jax.random.key_data(alone))
@@ -271,9 +273,9 @@ def test_normal_quantile_is_exact():
         + near
     )
     z = np.asarray(jax.jit(normal.quantile)(np.sort(u)))
-    due = special.ndtri(np.sort(u))
+    expected = special.ndtri(np.sort(u))
     # Near 1/2 the quantile is 2.5 (u - 1/2): the library rounds u there.
-    assert (np.abs(z - due) <= 4e-15 * np.maximum(np.abs(due), 1e-2)).all()
+    assert (np.abs(z - expected) <= 4e-15 * np.maximum(np.abs(expected), 1e-2)).all()
     assert (np.diff(z) >= -1e-14).all()
     exact = (rng.integers(0, LATTICE, 1000) + 0.5) / LATTICE
     both = [np.asarray(normal.quantile(jnp.asarray(x))) for x in (exact, 1 - exact)]
@@ -338,7 +340,7 @@ def test_listed_sums_of_laplace_variables_are_what_is_solved_for():
     z = jnp.linspace(0.1, 8.2, 100)
     for terms in (1, 2, 3, 17, 128, 255, 256, 257):
         listed, solved = laplace.laplace_sum_shape(terms), laplace.solved_shape(terms)
-        x, y = (laplace.laplace_sum(z, jnp.asarray(each)[:, None]) for each in (listed, solved))
+        x, y = (laplace.laplace_sum(z, jnp.asarray(item)[:, None]) for item in (listed, solved))
         np.testing.assert_allclose(x, y, rtol=1e-11)
     none = jnp.asarray(laplace.laplace_sum_shape(0))[:, None]
     assert not np.asarray(laplace.laplace_sum(z, none)).any()
@@ -378,8 +380,8 @@ def test_more_variables_than_are_listed_are_summed_in_parts():
     one, few, many = (
         float(few_summed(u[:1], jnp.asarray([n], jnp.int32))[0]) for n in (1, 3, most)
     )
-    due = [0.0, one, many, many + one, 2 * many, 2 * many + few]
-    np.testing.assert_allclose(few_summed(u, count), due, rtol=1e-15)
+    expected = [0.0, one, many, many + one, 2 * many, 2 * many + few]
+    np.testing.assert_allclose(few_summed(u, count), expected, rtol=1e-15)
 
 
 # --- participation ---
@@ -505,11 +507,11 @@ def test_zeros_change_no_sum(size):
     rng = np.random.default_rng(size)
     values, wide = rng.normal(size=(size, 3)), np.zeros((2 * size, 3))
     wide[np.sort(rng.permutation(2 * size)[:size])] = values
-    due = functools.reduce(np.add, values)
+    expected = functools.reduce(np.add, values)
     for rows in (values, wide):
-        np.testing.assert_array_equal(arrays.sum_in_turn(jnp.asarray(rows)), due)
+        np.testing.assert_array_equal(arrays.sum_in_turn(jnp.asarray(rows)), expected)
     total = np.asarray(arrays.padded_sum(jnp.asarray(values)))
-    np.testing.assert_allclose(total, due, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(total, expected, rtol=0, atol=1e-13)
     longer = np.concatenate([values, np.zeros((37, 3))])
     np.testing.assert_array_equal(arrays.padded_sum(jnp.asarray(longer)), total)
 

@@ -43,8 +43,8 @@ def test_no_agent_is_left_out_of_a_sum_of_many(agents):
     with jax.enable_x64(True):
         words = keys.Words(jnp.uint32(3), jnp.uint32(4))
         given = jnp.arange(ARMS), ARMS, 5.0, (jnp.asarray(means),), jnp.asarray(member)
-        found = jax.jit(lambda: group_sums(Sure(), words, *given))()
-    np.testing.assert_array_equal(found.T, 5 * member @ means)
+        actual = jax.jit(lambda: group_sums(Sure(), words, *given))()
+    np.testing.assert_array_equal(actual.T, 5 * member @ means)
 
 
 @pytest.mark.parametrize("constant", [2, np.full(3, 2.0), jnp.full(3, 2.0)], ids=str)
