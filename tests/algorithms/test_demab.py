@@ -22,10 +22,8 @@ PHASES = 14
 class Tables:
     """The very assignments, sums and noise that the package draws, by its uniforms."""
 
-    def __init__(self, seed, agents, arms):
-        self.assigning, self.own, self.together = (
-            [np.asarray(x)[seed] for x in item] for item in uniforms(agents, arms)
-        )
+    def __init__(self, assigning, own, together):
+        self.assigning, self.own, self.together = assigning, own, together
 
     def assigned(self, arm):
         return self.assigning[0][arm]
@@ -229,7 +227,8 @@ def test_runs_are_those_of_the_slow_twin_draw_by_draw(name):
     data = fmab.simulate(setting.algorithm, setting.problem, horizon, SEEDS, times=slots)
     ended, output = set(), set()
     for seed in range(SEEDS):
-        run = demab(Tables(seed, agents, len(means)), means, agents, horizon, epsilon, slots)
+        tables = ([np.asarray(x)[seed] for x in part] for part in uniforms(agents, len(means)))
+        run = demab(Tables(*tables), means, agents, horizon, epsilon, slots)
         np.testing.assert_allclose(data.regret.values[seed], run.regret, rtol=1e-9, atol=1e-9)
         actual = {item: data[item].values[seed].item() for item in FOUND}
         assert actual == {key: getattr(run, FOUND[key]) for key in FOUND}, seed

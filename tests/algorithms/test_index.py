@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from types import SimpleNamespace
 from typing import ClassVar, NamedTuple
 
 import index_twins as twins
@@ -14,10 +13,12 @@ import networkx as nx
 import numpy as np
 import pytest
 import quick
+from test_equations import slot_of
 
 import fmab_jax as fmab
 from fmab_jax.algorithms.families import index
 from fmab_jax.algorithms.families.index import IndexPolicy
+from fmab_jax.algorithms.gosine import Known
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges import server
 from fmab_jax.run import batches, compilation, configs
@@ -188,10 +189,14 @@ def test_phases_of_gosine_end_at_cubes():
     cubes = np.arange(1, 465) ** 3
     slots = np.unique(np.concatenate([cubes, cubes + 1, cubes[1:] - 1]))
     with jax.enable_x64(True):
-        expected = jax.vmap(
-            lambda t: fmab.gosine.due(None, SimpleNamespace(number=t, time=t.astype(float)), {})
-        )
-        ended = np.asarray(expected(jnp.asarray(slots)))
+        none, slot = jnp.zeros((1, 1)), slot_of(1)
+        state = Known(none, none, none, none > 0, none[0].astype(int), none[0].astype(int))
+
+        def due(number):
+            now = slot._replace(number=number, time=number.astype(float))
+            return fmab.gosine.due(state, now, {})
+
+        ended = np.asarray(jax.vmap(due)(jnp.asarray(slots)))
     np.testing.assert_array_equal(slots[ended], cubes)
 
 

@@ -68,11 +68,8 @@ def play_epochs(name, horizon, params, run):
 def play_demab(setting, run):
     """Returns the final regret of DEMAB, and how many numbers it sent."""
     rng, size = np.random.default_rng(run), (demab.PHASES, len(setting.means))
-    tables = demab.Tables.__new__(demab.Tables)
-    tables.assigning = [rng.random(size[1])]
-    tables.own = rng.random((2, setting.agents, *size))
-    tables.together = rng.random((2, *size))
-    played = demab.demab(tables, *setting)
+    own, together = rng.random((2, setting.agents, *size)), rng.random((2, *size))
+    played = demab.demab(demab.Tables([rng.random(size[1])], own, together), *setting)
     return np.array([played.regret[-1], played.sent])
 
 
