@@ -398,7 +398,7 @@ def test_an_epoch_is_planned_from_what_is_known():
 
     for wanted, pulls in ((80.0, 80), (12.0, 31), (30.0, 31), (1e9, 931)):
         plan = asked(wanted, 0, 900)
-        plain = {k: float(v) for k, v in plan.epoch._asdict().items() if k != "own"}
+        plain = {k: float(v) for k, v in plan.epoch._asdict().items() if k != "params"}
         assert plain == {
             **{"number": 3, "active": 4, "arms": 7, "agents": 6, "reporting": 5, "horizon": 900},
             **{"previous": 30, "pulls": pulls, "fresh": pulls - 30},
