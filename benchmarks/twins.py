@@ -85,20 +85,10 @@ def _tests() -> SimpleNamespace:
     """Returns the modules of the tests that hold the twins."""
     sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "algorithms")]
     import reference
-    import test_arena
-    import test_demab
     import test_elimination
-    import test_episodes
-    import test_index
+    import test_twins
 
-    return SimpleNamespace(
-        reference=reference,
-        arena=test_arena,
-        demab=test_demab,
-        elimination=test_elimination,
-        episodes=test_episodes,
-        index=test_index,
-    )
+    return SimpleNamespace(reference=reference, elimination=test_elimination, twins=test_twins)
 
 
 def pairs() -> dict[str, Pair]:
@@ -117,53 +107,11 @@ def pairs() -> dict[str, Pair]:
             functools.partial(_of_reference, name, sizes),
             sizes,
         )
-    sizes = Sizes(600, 20_000, ALPHA, False)
-    for name, (algorithm, horizon, given) in tests.arena.ELIMINATION.items():
-        found[f"{algorithm.name}: {name}"] = Pair(
-            algorithm,
-            fmab.Problem(tests.arena.ELIMINATION_MEANS, agents=4),
-            horizon,
-            functools.partial(_private, algorithm.name, horizon, given),
-            functools.partial(tests.arena.elimination_p_values, name, sizes.twin),
-            sizes,
-        )
-    for name, setting in tests.demab.SETTINGS.items():
-        found[f"{setting.algorithm.name}: {name}"] = Pair(
-            setting.algorithm,
-            setting.problem,
-            setting.horizon,
-            functools.partial(_demab, setting),
-            functools.partial(tests.demab.p_values, name, sizes.twin),
-            sizes,
-        )
-    sizes = Sizes(100, 4_000, ALPHA, True)
-    for name, (algorithm, agents, horizon, twin) in tests.episodes.SETTINGS.items():
-        found[f"{algorithm.name}: {name}"] = Pair(
-            algorithm,
-            fmab.Problem(tests.episodes.MEANS, agents=agents),
-            horizon,
-            twin,
-            functools.partial(tests.episodes.p_values, name, sizes.twin),
-            sizes,
-        )
-    sizes = Sizes(300, 300, ALPHA, True)
-    for name, (algorithm, twin, talks, means) in tests.index.SETTINGS.items():
-        found[f"{algorithm.name}: {name}"] = Pair(
-            algorithm,
-            tests.index.problem_of(means),
-            tests.index.HORIZON,
-            functools.partial(_index_twin, twin, talks, means),
-            functools.partial(tests.index.p_values, name, sizes.twin),
-            sizes,
-        )
-    for name, (algorithm, twin, means) in tests.arena.SETTINGS.items():
-        found[f"{algorithm.name}: {name}"] = Pair(
-            algorithm,
-            tests.arena.problem_named(name),
-            tests.arena.HORIZON,
-            functools.partial(_arena_twin, name, twin, means),
-            functools.partial(tests.arena.p_values, algorithm, name, sizes.twin),
-            sizes,
+    for name, pair in tests.twins.pairs().items():
+        found[name] = Pair(
+            *(pair.algorithm, pair.problem, pair.horizon, pair.twin),
+            functools.partial(tests.twins.p_values, pair),
+            Sizes(pair.runs, pair.seeds, ALPHA, pair.means),
         )
     return found
 
@@ -179,30 +127,6 @@ def _reference(means: Any, horizon: int, epsilon: Any, exchange: Any, rules: Any
 def _of_reference(name: str, sizes: Sizes) -> np.ndarray:
     found = _tests().elimination.compare_with_reference(name, sizes.twin, sizes.package)
     return np.array(list(found.values()))
-
-
-def _private(name: str, horizon: int, given: float, run: int) -> None:
-    arena = _tests().arena
-    twin: Any = arena.fed1_ucb if name == "fed1_ucb" else arena.private_elimination
-    twin(arena.Drawn(run), name, arena.ELIMINATION_MEANS, 4, horizon, given)
-
-
-def _demab(setting: Any, run: int) -> None:
-    _tests().demab.demab(_tests().demab.Drawn(run), *setting)
-
-
-def _index_twin(twin: Any, talks: bool, means: Any, run: int) -> None:
-    index = _tests().index
-    graph = index.twins.ring(index.AGENTS)
-    reward, neighbour = index.twins.own_chance(means, graph, run)
-    more = (neighbour,) if talks else ()
-    twin(means, index.AGENTS, index.HORIZON, reward, *more)
-
-
-def _arena_twin(name: str, twin: Any, means: Any, run: int) -> None:
-    arena = _tests().arena
-    chance = arena.twins.Chance(means, run, arena.SMOOTH.get(name, 0.0))
-    twin(chance, arena.AGENTS, len(means[0]), arena.HORIZON)
 
 
 def least_distance(sizes: Sizes) -> float:
@@ -276,19 +200,19 @@ def further(name: str, runs: int, seconds: float = 600.0) -> dict[str, Any]:
     """Compares an algorithm with its twin on seeds that no test uses, as many as time allows.
 
     Args:
-        name: Of one of the slot policies of tests/algorithms/test_arena.py.
+        name: Of one of the pairs of tests/algorithms/test_twins.py.
         runs: Seeds of each, at most.
         seconds: Of processor time that the twin may take.
     """
-    arena, setting = _tests().arena, name.partition(": ")[2]
-    pair = pairs()[name]
-    if setting not in arena.SETTINGS:
-        refuse("name", name, "a slot policy of the arena", "such as 'uniform_play: uniform play'")
+    twins = _tests().twins
+    every, pair = twins.pairs(), pairs()[name]
+    if name not in every:
+        refuse("name", name, "a pair of test_twins.py", "such as 'uniform_play: uniform play'")
     began = time.process_time()
     for run in range(50):
         pair.twin(run)
     runs = min(runs, int(50 * seconds / (time.process_time() - began)))
-    p = arena.p_values(pair.algorithm, setting, runs, first=pair.sizes.twin)
+    p = twins.p_values(every[name], runs, runs, first=pair.sizes.twin)
     return {"runs": runs, "p": p.tolist()}
 
 

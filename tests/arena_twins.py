@@ -1,11 +1,10 @@
 """More algorithms slot by slot in plain Python, from the pseudo-code; slow, and nobody's loop.
 
 Every function takes a `Chance` in place of random numbers, so that a run can be compared draw by
-draw, with the very numbers that the package draws, or in law.
+draw, with the very numbers that the package draws.
 """
 
 import math
-import random
 from statistics import NormalDist
 
 import networkx as nx
@@ -14,50 +13,42 @@ from index_twins import Run, blank, bound, looped, lowest_best
 
 
 class Chance:
-    """Uniforms from Python's own generator; rewards are Bernoulli, or Gaussian of a deviation."""
-
-    def __init__(self, means, seed, deviation=0.0):
-        self.means, self.deviation, self.generator = means, deviation, random.Random(seed)
-
-    def uniform(self, stream, slot, agent, column=0, columns=1):
-        return self.generator.random()
-
-    def reward(self, slot, agent, arm):
-        mean = self.means[min(agent, len(self.means) - 1)][arm]
-        if self.deviation:
-            drawn = NormalDist().inv_cdf(self.uniform("reward", slot, agent))
-            return mean + self.deviation * drawn
-        return float(self.uniform("reward", slot, agent) > 1.0 - mean)
-
-    def laplace(self, stream, slot, agent, column=0, columns=1):
-        u = self.uniform(stream, slot, agent, column, columns)
-        return math.log(2 * u) * (1 if u < 0.5 else -1) if u < 0.5 else -math.log(2 * (1 - u))
-
-    def beta(self, slot, agent, column, columns, one, other):
-        return self.generator.betavariate(one, other)
-
-
-class Given(Chance):
-    """Uniforms from tables {(stream, columns): [slot, agent x columns]}."""
+    """Uniforms from tables {(stream, columns): [slot, agent x columns]}; rewards are Bernoulli, or
+    Gaussian of a deviation."""
 
     def __init__(self, means, tables, deviation=0.0):
-        self.means, self.deviation, self.tables = means, deviation, tables
+        self.means, self.tables, self.deviation = means, tables, deviation
 
     def uniform(self, stream, slot, agent, column=0, columns=1):
         return self.tables[stream, columns][slot, agent * columns + column]
 
-    def beta(self, slot, agent, column, columns, one, other):
+    def reward(self, slot, agent, arm):
+        mean, u = (
+            self.means[min(agent, len(self.means) - 1)][arm],
+            self.uniform("reward", slot, agent),
+        )
+        return (
+            mean + self.deviation * NormalDist().inv_cdf(u)
+            if self.deviation
+            else float(u > 1 - mean)
+        )
+
+    def laplace(self, stream, slot, agent, column=0, columns=1):
+        u = self.uniform(stream, slot, agent, column, columns)
+        return math.log(2 * u) if u < 0.5 else -math.log(2 * (1 - u))
+
+    def beta(self, slot, agent, column, columns, ones, zeros):
         """Cheng's algorithm BB as he printed it, with the numbers of its tries."""
         tries = iter(self.tables["tries"][slot, agent * columns + column])
-        least, most, both = min(one, other), max(one, other), one + other
-        scale = math.sqrt((both - 2) / (2 * one * other - both)) if both > 2 else 1.0
+        least, most, both = min(ones, zeros), max(ones, zeros), ones + zeros
+        scale = math.sqrt((both - 2) / (2 * ones * zeros - both)) if both > 2 else 1.0
         while True:
             first, second = next(tries), next(tries)
             v = scale * math.log(first / (1 - first))
             w = least * math.exp(v)
             r = (least + 1 / scale) * v - math.log(4)
             if r + both * math.log(both / (most + w)) >= math.log(first**2 * second):
-                return w / (most + w) if one == least else most / (most + w)
+                return w / (most + w) if ones == least else most / (most + w)
 
 
 def uniform_play(chance, agents, arms, horizon):
@@ -150,54 +141,29 @@ def adap_index(t, mean, length, epsilon, alpha, kl):
     return mean + math.sqrt(alpha * math.log(2 * t) / (2 * length)) + private
 
 
-def adap_ucb(chance, agents, arms, horizon, epsilon, alpha=3.1, kl=False):
-    actions = np.empty((horizon, agents), int)
-    every = []
-    for i in range(agents):
-        pulls, mean, length = [0] * arms, [0.0] * arms, [0] * arms
-        t = 1
-        while t <= horizon:
-            index = [
-                adap_index(t, mean[k], length[k], epsilon, alpha, kl) if length[k] else math.inf
-                for k in range(arms)
-            ]
-            k = lowest_best([round(x, 9) for x in index] if kl else index)
-            number, total = max(pulls[k], 1), 0.0
-            for _ in range(number):
-                if t > horizon:
-                    break
-                actions[t - 1, i] = k
-                total += chance.reward(t, i, k)
-                pulls[k] += 1
-                t += 1
-            else:
-                mean[k] = total / number + chance.laplace("choose", t - 1, i) / (epsilon * number)
-                length[k] = number
-        every.append(pulls)
-    return Run(actions, [], every, [set(range(arms))] * agents)
-
-
 def lazy_dp_ts(chance, agents, arms, horizon, epsilon):
     actions = np.empty((horizon, agents), int)
     every = []
     for i in range(agents):
-        pulls, mean, seen = [0] * arms, [0.0] * arms, [0] * arms
+        pulls, mean, observed = [0] * arms, [0.0] * arms, [0] * arms
         buffer = [[] for _ in range(arms)]
         for t in range(1, horizon + 1):
             drawn = []
             for k in range(arms):
-                if not seen[k]:
+                if not observed[k]:
                     drawn.append(math.inf)
                     continue
-                m = min(max(mean[k] + 3 * math.log(t) / (epsilon * seen[k]), 0.0), 1.0)
-                drawn.append(chance.beta(t, i, k, arms, m * seen[k] + 1, (1 - m) * seen[k] + 1))
+                m = min(max(mean[k] + 3 * math.log(t) / (epsilon * observed[k]), 0.0), 1.0)
+                drawn.append(
+                    chance.beta(t, i, k, arms, m * observed[k] + 1, (1 - m) * observed[k] + 1)
+                )
             k = lowest_best(drawn)
             actions[t - 1, i] = k
             pulls[k] += 1
             buffer[k].append(chance.reward(t, i, k))
-            if len(buffer[k]) == (2 * seen[k] or 1):
-                seen[k] = len(buffer[k])
-                mean[k] = (sum(buffer[k]) + chance.laplace("choose", t, i) / epsilon) / seen[k]
+            if len(buffer[k]) == (2 * observed[k] or 1):
+                observed[k] = len(buffer[k])
+                mean[k] = (sum(buffer[k]) + chance.laplace("choose", t, i) / epsilon) / observed[k]
                 buffer[k] = []
         every.append(pulls)
     return Run(actions, [], every, [set(range(arms))] * agents)
@@ -208,7 +174,7 @@ def lcc_ucb(chance, agents, arms, horizon, graph=None):
     net = nx.complete_graph(agents) if graph is None else graph
     most = share + max(degree for _, degree in net.degree)
     sticky = [{(i * share + m) % arms for m in range(share)} for i in range(agents)]
-    told = [set() for _ in range(agents)]
+    output = [set() for _ in range(agents)]
     actions = np.empty((horizon, agents), int)
     talks, t, part = [], 0, 0
     while t < horizon:
@@ -216,7 +182,7 @@ def lcc_ucb(chance, agents, arms, horizon, graph=None):
         _, pulls, sums = blank(0, agents, arms)
         for here in range(1, min(length, horizon - t) + 1):
             for i in range(agents):
-                mine = sticky[i] | told[i]
+                mine = sticky[i] | output[i]
                 index = [
                     bound(pulls[i][k], sums[i][k], 2 * math.log(here)) if k in mine else -math.inf
                     for k in range(arms)
@@ -228,11 +194,11 @@ def lcc_ucb(chance, agents, arms, horizon, graph=None):
         t += length
         if t <= horizon:
             best = [lowest_best(n) for n in pulls]
-            told = [{best[j] for j in net[i]} for i in range(agents)]
+            output = [{best[j] for j in net[i]} for i in range(agents)]
             pulls = [[0] * arms for _ in range(agents)]
             talks.append(t)
         part += 1
-    playing = [sticky[i] | told[i] for i in range(agents)]
+    playing = [sticky[i] | output[i] for i in range(agents)]
     return Run(actions, talks, pulls, playing)
 
 
@@ -341,14 +307,14 @@ def gossip_ucb(chance, agents, arms, horizon, graph, scaled=False, epsilon=None)
             actions[t - 1, i] = k
             n[i][k] += 1
             sums[i][k] += chance.reward(t, i, k)
-            told = sums[i][k]
+            output = sums[i][k]
             if epsilon:
-                told += noise[i][k].noise_of_next() * levels / epsilon
+                output += noise[i][k].noise_of_next() * levels / epsilon
             if t <= arms:
-                v[i][k], heard[i][k] = told / n[i][k], 1.0
+                v[i][k], heard[i][k] = output / n[i][k], 1.0
             else:
-                change[i][k] = told / n[i][k] - x[i][k]
-            x[i][k] = told / n[i][k]
+                change[i][k] = output / n[i][k] - x[i][k]
+            x[i][k] = output / n[i][k]
         if t > arms:
             talks.append(t)
             if graph.number_of_edges():
@@ -369,14 +335,14 @@ def tree_ucb(chance, agents, arms, horizon, epsilon, split=False, failure=0.1):
     actions = np.empty((horizon, agents), int)
     every = []
     for i in range(agents):
-        n, total, told = [0] * arms, [0.0] * arms, [0.0] * arms
+        n, total, output = [0] * arms, [0.0] * arms, [0.0] * arms
         for t in range(1, horizon + 1):
-            index = [bound(n[k], told[k] + covered, 2 * math.log(t)) for k in range(arms)]
+            index = [bound(n[k], output[k] + covered, 2 * math.log(t)) for k in range(arms)]
             k = lowest_best([round(value, 9) for value in index])
             actions[t - 1, i] = k
             n[k] += 1
             total[k] += chance.reward(t, i, k)
-            told[k] = total[k] + noise[i][k].noise_of_next() * levels / own
+            output[k] = total[k] + noise[i][k].noise_of_next() * levels / own
         every.append(n)
     return Run(actions, [], every, [set(range(arms))] * agents)
 
@@ -443,10 +409,10 @@ def dducb(chance, agents, arms, horizon, graph, accelerated=True, eta=2.0, sigma
                 ]
                 # Sums in another order are no difference.
                 k = lowest_best([round(x, 11) for x in index])
-                seen = pull(t, i, k)
-                own[:, i, k] += seen
-                gamma[:, i, k] += seen
-                alpha[:, i, k] += seen / agents
+                observed = pull(t, i, k)
+                own[:, i, k] += observed
+                gamma[:, i, k] += observed
+                alpha[:, i, k] += observed / agents
             s += 1
         else:
             # All at once: what the steps of a stage come to.

@@ -1,13 +1,12 @@
 """Index policies slot by slot in plain Python, from the pseudo-code; slow, and nobody's loop.
 
 Every function takes ``reward(slot, agent, arm)`` and, where agents talk, ``neighbour(slot, agent)``
-in place of random numbers, so that a run can be compared draw by draw or in law.
+in place of random numbers, so that a run can be compared draw by draw.
 """
 
 from __future__ import annotations
 
 import math
-import random
 from typing import NamedTuple
 
 import networkx as nx
@@ -82,12 +81,12 @@ def gosine(means, agents, horizon, reward, neighbour, alpha=4.0):
             sums[i][k] += reward(t, i, k)
             actions[t - 1, i] = k
         if t == phase**3:
-            told = [lowest_best(lately[i]) for i in range(agents)]
+            output = [lowest_best(lately[i]) for i in range(agents)]
             for i in range(agents):
                 mine = sticky[i] | {upper[i], lower[i]}
                 if lately[i][upper[i]] < lately[i][lower[i]]:
                     upper[i], lower[i] = lower[i], upper[i]
-                heard = told[neighbour(t, i)]
+                heard = output[neighbour(t, i)]
                 if heard not in mine:
                     lower[i] = heard
             lately = [[0] * arms for _ in range(agents)]
@@ -95,20 +94,6 @@ def gosine(means, agents, horizon, reward, neighbour, alpha=4.0):
             phase += 1
     playing = [sticky[i] | {upper[i], lower[i]} for i in range(agents)]
     return Run(actions, talks, pulls, playing)
-
-
-def own_chance(means, graph, seed):
-    """Rewards and neighbours from Python's own generator."""
-    generator = random.Random(seed)
-    beside = {i: sorted(graph[i]) for i in graph}
-
-    def reward(slot, agent, arm):
-        return float(generator.random() > 1.0 - means[min(agent, len(means) - 1)][arm])
-
-    def neighbour(slot, agent):
-        return generator.choice(beside[agent]) if beside[agent] else agent
-
-    return reward, neighbour
 
 
 def given_chance(means, graph, rewards, neighbours):

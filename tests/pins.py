@@ -159,7 +159,7 @@ def shipped():
         known = parameters_of(kind)
         usual = {"epsilon": 0.5, "graph": "ring", "components": "4:path"}
         given = {name: value for name, value in usual.items() if name in known}
-        flags = {name: each.default for name, each in known.items() if isinstance(each.kind, Flag)}
+        flags = {name: item.default for name, item in known.items() if isinstance(item.kind, Flag)}
         rows[f"shipped, {told['name']}"] = whole(kind(**given), FEW)
         for flag, usually in flags.items():
             name = f"shipped, {told['name']}, {flag} = {not usually}"
@@ -235,7 +235,7 @@ def engine(history):
 
     What a new platform or a new algorithm gives changes no bit of any store.
     """
-    changes = [[each["reason"], each["changed"]] for each in history if each["changed"]]
+    changes = [[item["reason"], item["changed"]] for item in history if item["changed"]]
     return hashlib.sha256(json.dumps(changes).encode()).hexdigest()[:12]
 
 

@@ -49,14 +49,14 @@ def flood(neighbours: Neighbours) -> Flood:
         # REQ: each missing observation is asked for once, of its lowest-numbered advertiser.
         asked = []
         for agent, messages in inbox.items():
-            wanted = defaultdict(set)
+            expected = defaultdict(set)
             settled = set()
             for _, sender, _, named in sorted(messages, key=lambda message: message[1]):
                 for origin in named:
                     if origin not in held[agent] and origin not in settled:
                         settled.add(origin)
-                        wanted[sender].add(origin)
-            for sender, origins in wanted.items():
+                        expected[sender].add(origin)
+            for sender, origins in expected.items():
                 asked.append((log.slots, agent, sender, tuple(sorted(origins))))
         log.req += asked
         # DATA: each request is answered with what it asks for; it is held from the next slot on.

@@ -6,4 +6,4 @@ import pytest
 def only(cases, *default):
     """Returns the cases for `parametrize`, all but some of them for `-m slow`."""
     slow = pytest.mark.slow
-    return [each if each in default else pytest.param(each, marks=slow) for each in cases]
+    return [item if item in default else pytest.param(item, marks=slow) for item in cases]

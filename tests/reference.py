@@ -1,7 +1,8 @@
 """The three algorithms in plain NumPy, agent by agent and pull by pull: slow and readable.
 
-Nothing here is shared with the package: schedule, flooding, sinks and bookkeeping are written
-again, so that an error in one of the two shows as a difference. Algorithms 1-5 of arXiv 2111.01570.
+Nothing here is shared with the package: schedule and bookkeeping are written again, exchanges are
+played (`protocols`), so that an error in one of the two shows as a difference. Algorithms 1-5 of
+arXiv 2111.01570.
 
 Symbols inside functions: M agents, K arms, T horizon, N reporting agents, a active arms, S pulls
 per arm so far, n pulls per arm in this epoch.
@@ -10,12 +11,12 @@ per arm so far, n pulls per arm in this epoch.
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import networkx as nx
 import numpy as np
+import protocols
 
 TIE = 1e-12  # gaps below this are rounding of the average over agents, not differences between arms
 
@@ -74,9 +75,9 @@ def server(agents: int, participation: float = 1.0) -> Exchange:
 def flooding(graph: nx.Graph) -> Exchange:
     """Flooding (GIS) on a connected graph with nodes 0..M-1; the first hop costs no slot."""
     M = graph.number_of_nodes()
-    slots, used = flood(graph)
-    bound = slots * graph.number_of_edges()
-    return Exchange(M, M, (1.0 / M,) * M, max(slots - 1, 0), 0, bound, used)
+    log = protocols.flood({node: sorted(graph.neighbors(node)) for node in graph})
+    bound = log.slots * graph.number_of_edges()
+    return Exchange(M, M, (1.0 / M,) * M, max(log.slots - 1, 0), 0, bound, log.edge_slots())
 
 
 def sinks(graphs: Sequence[nx.Graph], weights: str = "agents") -> Exchange:
@@ -85,56 +86,17 @@ def sinks(graphs: Sequence[nx.Graph], weights: str = "agents") -> Exchange:
     The peer meter `bound` holds sum |E_q|, the meter `used` sum dist(i, sink_q).
     """
     M, Q = sum(graph.number_of_nodes() for graph in graphs), len(graphs)
-    wait = edges = collected = 0
+    logs = [
+        protocols.collect({node: sorted(graph.neighbors(node)) for node in graph})
+        for graph in graphs
+    ]
     w: list[float] = []
     for graph in graphs:
         size = graph.number_of_nodes()
-        reach = [hops(graph, node) for node in range(size)]
-        sink = min(range(size), key=lambda node: (max(reach[node]), node))
-        wait = max(wait, max(reach[sink]) - 1)
-        edges += graph.number_of_edges()
-        collected += sum(reach[sink])
         w += [1.0 / M if weights == "agents" else 1.0 / (Q * size)] * size
-    return Exchange(M, M, tuple(w), wait, Q, edges, collected)
-
-
-def hops(graph: nx.Graph, source: int) -> list[int]:
-    """Breadth-first hop distances from `source` to the nodes 0..M-1."""
-    distance = {source: 0}
-    queue = deque([source])
-    while queue:
-        node = queue.popleft()
-        for neighbour in graph.neighbors(node):
-            if neighbour not in distance:
-                distance[neighbour] = distance[node] + 1
-                queue.append(neighbour)
-    if sorted(distance) != list(range(graph.number_of_nodes())):
-        raise ValueError("the graph must be connected, with nodes 0..M-1")
-    return [distance[node] for node in range(graph.number_of_nodes())]
-
-
-def flood(graph: nx.Graph) -> tuple[int, int]:
-    """ADV, REQ, DATA slot by slot: (slots until all know all, edge-slots that carried DATA)."""
-    M = graph.number_of_nodes()
-    hops(graph, 0)  # refuses what would flood for ever
-    known = [{i} for i in range(M)]
-    fresh = [{i} for i in range(M)]  # what a node advertises in the coming slot
-    slots = used = 0
-    while any(len(known[i]) < M for i in range(M)):
-        carrying = set()
-        received: list[set[int]] = [set() for _ in range(M)]
-        for i in range(M):
-            for advertiser in sorted(graph.neighbors(i)):
-                wanted = fresh[advertiser] - known[i] - received[i]  # each requested once
-                if wanted:
-                    received[i] |= wanted
-                    carrying.add(frozenset((i, advertiser)))
-        for i in range(M):
-            known[i] |= received[i]
-        fresh = received
-        slots += 1
-        used += len(carrying)
-    return slots, used
+    wait = max(max(log.slots - 1, 0) for log in logs)
+    edges = sum(graph.number_of_edges() for graph in graphs)
+    return Exchange(M, M, tuple(w), wait, Q, edges, sum(len(log.forwards) for log in logs))
 
 
 def run(
@@ -176,18 +138,9 @@ def single(
     """
     means = np.asarray(means, dtype=float)
     gaps = _global_gaps(means)
+    delta = _target(gaps, schedule_gap)
     alone = tuple(
-        _run(
-            rng,
-            own[None, :],
-            gaps,
-            horizon,
-            epsilon,
-            server(1),
-            rounds,
-            _target(gaps, schedule_gap),
-        )
-        for own in means
+        _run(rng, row[None, :], gaps, horizon, epsilon, server(1), rounds, delta) for row in means
     )
     knots = np.unique(np.concatenate([one.knots for one in alone]))
     regret = np.sum([np.interp(knots, one.knots, one.regret) for one in alone], axis=0)

@@ -40,15 +40,15 @@ def test_every_change_of_a_digest_has_its_reason():
     assert set(pins.ROW) >= SOME
     first, *later = KNOWN["history"]
     assert len(first["changed"]) == first["rows"] >= 40
-    for each in later:
-        assert each["reason"] and {*each["changed"], *each.get("new", ())} <= set(pins.ROW)
+    for item in later:
+        assert item["reason"] and {*item["changed"], *item.get("new", ())} <= set(pins.ROW)
     assert HERE is None or set(HERE) == set(pins.ROW)
 
 
 def test_every_shipped_algorithm_is_pinned():
     """Would catch an algorithm whose bits may change while a store of it is taken for the same, and
     a flag that the pinned run does not feel."""
-    names = {told["name"] for told in fmab.list_algorithms()}
+    names = {output["name"] for output in fmab.list_algorithms()}
     for digests in KNOWN["digests"].values():
         assert {f"shipped, {name}" for name in names} <= set(digests)
         own = [digest for name, digest in digests.items() if name.startswith("shipped")]
@@ -58,9 +58,9 @@ def test_every_shipped_algorithm_is_pinned():
 def test_the_engine_is_told_by_what_changed_and_why():
     """Would catch a store of other bits that is gone on with; and one that is refused though no bit
     of it has changed, such as for an algorithm that is new."""
-    told = pins.ENGINE.read_text("utf-8").split()
-    assert told[0] == pins.engine(KNOWN["history"])
-    assert told[1] == study.engine_source(), "run python tests/pins.py, which writes it"
+    output = pins.ENGINE.read_text("utf-8").split()
+    assert output[0] == pins.engine(KNOWN["history"])
+    assert output[1] == study.engine_source(), "run python tests/pins.py, which writes it"
     first = {"reason": "all", "rows": 2, "changed": ["a", "b"], "new": []}
     more = {"reason": "a third", "rows": 3, "changed": [], "new": ["c"]}
     other = {"reason": "faster", "rows": 3, "changed": ["a"], "new": []}

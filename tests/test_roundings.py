@@ -48,13 +48,13 @@ MOVES = {"broadcast_in_dim", "reshape", "squeeze", "transpose", "neg", "gather",
 
 def runs():
     """Returns an algorithm and a problem for each way to run what is shipped."""
-    for each in fmab.list_algorithms():
-        kind, known = find_by_name(each["name"]), parameters_of(find_by_name(each["name"]))
+    for item in fmab.list_algorithms():
+        kind, known = find_by_name(item["name"]), parameters_of(find_by_name(item["name"]))
         given = {name: value for name, value in USUAL.items() if name in known}
         flags = [{name: not x.default} for name, x in known.items() if isinstance(x.kind, Flag)]
         some = [{"participation": 0.5}] if "participation" in known else []
         for more in ({}, *flags, *some):
-            name = " ".join([each["name"], *(f"{key}={value}" for key, value in more.items())])
+            name = " ".join([item["name"], *(f"{key}={value}" for key, value in more.items())])
             yield pytest.param(kind(**given | more), ALIKE, id=name)
     for name in ("cdp", "ddp"):
         yield pytest.param(find_by_name(name)(0.5), DIFFER, id=f"{name}, agents differ")
@@ -83,25 +83,25 @@ def place_of(equation):
 
 def unrounded_sums(program):
     """Returns where a float64 product is added to."""
-    found = set()
+    places = set()
     for inner in programs_within(program):
-        made_by = {made: equation for equation in inner.eqns for made in equation.outvars}
+        makers = {value: equation for equation in inner.eqns for value in equation.outvars}
 
-        def source(value, made_by=made_by):
-            """Returns the operation that made a value, wherever it was moved since."""
-            while not isinstance(value, Literal) and value in made_by:
-                equation = made_by[value]
-                if equation.primitive.name not in MOVES:
-                    return equation.primitive.name
-                value = equation.invars[0]
-            return None
+        def is_product(value, makers=makers):
+            """Tells whether a value is a product, wherever it was moved since."""
+            while not isinstance(value, Literal) and value in makers:
+                name = makers[value].primitive.name
+                if name not in MOVES:
+                    return name == "mul"
+                value = makers[value].invars[0]
+            return False
 
         for equation in inner.eqns:
             if equation.primitive.name in ("add", "sub") and any(
-                x.aval.dtype == np.float64 and source(x) == "mul" for x in equation.invars
+                x.aval.dtype == np.float64 and is_product(x) for x in equation.invars
             ):
-                found.add(place_of(equation))
-    return found
+                places.add(place_of(equation))
+    return places
 
 
 def sums_of(algorithm, problem):
@@ -120,13 +120,13 @@ def sums_of(algorithm, problem):
             return jax.make_jaxpr(lambda *given: function(*given))(*given).jaxpr
 
     with own_settings():
-        found = unrounded_sums(traced(compilation.run_trial, "cpu", *arguments()))
+        actual = unrounded_sums(traced(compilation.run_trial, "cpu", *arguments()))
         if hasattr(config.trial, "run_batch"):
             for platform in ("cpu", "gpu"):
-                found |= unrounded_sums(
+                actual |= unrounded_sums(
                     traced(compilation.run_many_trials, platform, *arguments(4))
                 )
-    return found - CALLERS
+    return actual - CALLERS
 
 
 @pytest.mark.parametrize("algorithm, problem", runs())

@@ -11,14 +11,14 @@ import numpy as np
 import programs
 import pytest
 import quick
+from altered import altered
 
 import fmab_jax as fmab
 from fmab_jax import draws
 from fmab_jax.algorithms.base import collect_algorithms
-from fmab_jax.core import keys
 from fmab_jax.core.backend import trace_for
 from fmab_jax.core.scope import own_settings
-from fmab_jax.layouts import Dense, Ragged, choose, ragged
+from fmab_jax.layouts import Dense, Ragged, ragged
 from fmab_jax.run import compilation, configs
 from fmab_jax.run.outputs import resolve
 
@@ -106,6 +106,7 @@ CASES = {
 }
 
 DEFAULT = (
+    "ties",
     "alike",
     "differ",
     "ring",
@@ -123,7 +124,7 @@ def bound(name, **more):
     """Returns the configurations of a case, with outputs that accumulate."""
     outputs = resolve(["pulls"] if "shared out" in name else ["pulls", "regret_by_agent"])
     given = {"times": 10, "outputs": outputs} | more
-    return [configs.bind(*each, HORIZON, **given) for each in CASES[name]]
+    return [configs.bind(*item, HORIZON, **given) for item in CASES[name]]
 
 
 def program(configs, platform, **options):
@@ -161,17 +162,17 @@ def assert_same_bits(first, second):
 
 def twice(name, **options):
     """Returns a batch in both layouts; each is asked again for half of it, beside other seeds."""
-    configs, found = bound(name), []
+    configs, actual = bound(name), []
     seeds = np.arange(TRIALS)
     which = seeds % len(configs)
     half = np.random.default_rng(0).permutation(TRIALS)[: TRIALS // 2]
     for platform in LAYOUTS:
         outcomes = program(configs, platform, **options)
-        found.append(outcomes(which, seeds))
+        actual.append(outcomes(which, seeds))
         again = outcomes(np.tile(which[half], 2), np.concatenate([seeds[half], 1000 + half]))
-        kept, wanted = jax.tree.map(lambda x: x[: len(half)], again), found[-1]
-        assert_same_bits(kept, jax.tree.map(lambda x: x[half], wanted))
-    return found
+        kept, expected = jax.tree.map(lambda x: x[: len(half)], again), actual[-1]
+        assert_same_bits(kept, jax.tree.map(lambda x: x[half], expected))
+    return actual
 
 
 @pytest.fixture(autouse=True)
@@ -237,8 +238,7 @@ def test_outputs_change_nothing_in_either_layout():
 
 def test_every_elimination_and_way_of_drawing_is_compared():
     """Would catch an algorithm, or a way in which agents add up, that nobody ever ran in both."""
-    eliminations = {
-        each for each in collect_algorithms().values() if issubclass(each, fmab.Elimination)
+    eliminations = {item for item in collect_algorithms().values() if issubclass(item, fmab.Elimination)
     }
     assert len(eliminations) == 10
     assert eliminations <= {type(algorithm) for case in CASES.values() for algorithm, _ in case}
@@ -254,151 +254,28 @@ def test_every_elimination_and_way_of_drawing_is_compared():
     assert CASES["alike"][0][1].arms > 20 and CASES["ring"][0][1].arms > 20
 
 
-def add(arms, now):
-    """Adds to sums, and looks at them."""
-    x = arms["x"] * now
-    one, row = arms["one"] + x, arms["row"] + jnp.stack([x, -x, 0.0 * x], axis=-1)
-    rank = arms["rank"].astype(jnp.float64) * (arms["arm"].astype(jnp.float64) + 1.0)
-    return {"one": one, "row": row, "mean": one}, {"best": one, "play": row, "ranks": rank}
-
-
-def judge(arms, now):
-    """Drops what is behind by some."""
-    best, most = now
-    stays = arms["alive"] & (best - arms["mean"] < most)
-    least = jnp.where(stays, -arms["one"], -jnp.inf)
-    return {"alive": stays}, {"left": stays.astype(jnp.int32), "least": least, "who": stays}
-
-
-class Rows(draws.SplitArms):
-    """Ranks arms, and adds up a number and a row of numbers of each."""
-
-    sums = {"one": (), "row": (3,)}
-
-
-@pytest.mark.parametrize("kind", [Dense, Ragged])
-def test_a_layout_adds_up_and_reduces_as_numpy_does(kind, monkeypatch):
-    """Would catch an arm compared with another trial's best or limit, ties that go to the last arm,
-    padding of the list that is an arm, ranks among arms that have left, and sums of another arm."""
-    monkeypatch.setattr(ragged, "_CHUNK", 12)
-    rng = np.random.default_rng(3)
-    x, ends = rng.integers(0, 5, (5, 7)) / 4, set()
-    rows = Rows(**vars(bound("shared out")[0].trial.draws))
-
-    @jax.jit
-    def turn(arms, plays, now, limit):
-        arms = layout.keep(arms, plays)
-        wanted = {"best": "max", "play": "first_max", "ranks": "sum"}
-        arms, first = layout.sweep(add, arms, now, **wanted)
-        wanted = {"left": "sum", "least": "first_max", "who": "by_arm"}
-        arms, second = layout.sweep(judge, arms, (first["best"], limit), **wanted)
-        return arms, first | second
-
-    with own_settings():
-        layout = kind(5, 7)
-        start = layout.start({"x": jnp.asarray(x)}, rows)
-        for _ in range(20):
-            arms, plays, alive = start, np.ones(5, bool), np.ones((5, 7), bool)
-            sums, limit = np.zeros((5, 7)), rng.choice([0.3, 0.6, 1.5, 9.0], 5)
-            for _ in range(5):
-                now = rng.integers(1, 5, 5) / 2
-                arms, found = turn(arms, plays, now, limit)
-                sums += x * now[:, None]
-                for trial in np.flatnonzero(plays):
-                    among = np.flatnonzero(alive[trial])
-                    values = sums[trial, among]
-                    stays = values.max() - values < limit[trial]
-                    left = among[stays]
-                    wanted = {
-                        "best": values.max(),
-                        "play": [among[values.argmax()], among[values.argmin()], among[0]],
-                        "ranks": (np.arange(len(among)) * (among + 1)).sum(),
-                        "left": len(left),
-                        "least": left[values[stays].argmin()],
-                        "who": np.isin(np.arange(7), left),
-                    }
-                    for name, value in wanted.items():
-                        np.testing.assert_array_equal(found[name][trial], value, err_msg=name)
-                    alive[trial] = wanted["who"]
-                # One more trial is over.
-                plays = plays & (np.arange(5) != rng.integers(5))
-            ends |= {tuple(row) for row in alive}
-    # Arms that are first in their trial left, and arms that are last.
-    assert {row[0] for row in ends} == {row[-1] for row in ends} == {True, False}
-
-
-def test_only_processors_list_arms_and_only_those_that_are_judged_one_by_one():
-    """Would catch a list where each step waits for a host, or whose numbers do not fit; and arms in
-    a list, one at a time, of a rule that compares them."""
-    for platform, trials, elementwise, layout in (
-        *(("cpu", 9, True, Ragged), ("gpu", 9, True, Dense), ("tpu", 9, True, Dense)),
-        *(("cpu", 9, False, Dense), ("cpu", 2**26, True, Dense)),
-    ):
-        with trace_for(platform):
-            assert type(choose(trials, 50, elementwise)) is layout
-
-
-@dataclass(frozen=True)
-class Says(Compares):
-    """Judges each arm by itself, and says so."""
-
-    name: ClassVar[str] = "says"
-    elementwise: ClassVar[bool] = True
-
-    @staticmethod
-    def eliminates(behind, radius):
-        """Tells which arms are behind by a radius."""
-        return behind >= radius
-
-    worse = fmab.Elimination.worse
-
-
-@dataclass(frozen=True)
-class Again(Says):
-    """Restates the rule, and says nothing of it."""
-
-    name: ClassVar[str] = "again"
-    eliminates = staticmethod(lambda behind, radius: behind >= jnp.sort(behind)[0] + radius)
-
-
-@dataclass(frozen=True)
-class Prepares(fmab.kl_se):
-    """Reads more of an epoch than KL-SE."""
-
-    name: ClassVar[str] = "prepares"
-
-    @classmethod
-    def precompute(cls, epoch, radius):
-        """Returns what KL-SE does, and T."""
-        return super().precompute(epoch, radius), epoch.horizon
-
-
 def test_what_is_said_of_a_function_ends_where_it_is_restated():
     """Would catch a class that inherits its parent's word for a function of its own: arms that are
     compared one at a time, noise of the last epoch's scale for all of them, and NaN for T."""
+    leaves = staticmethod(lambda behind, radius: behind >= radius)
+    ranked = staticmethod(lambda behind, radius: behind >= jnp.sort(behind)[0] + radius)
+    says = altered(Compares, elementwise=True, leaves=leaves, worse=fmab.Elimination.worse)
+    again = altered(says, leaves=ranked)
 
     def trial(algorithm):
         return configs.bind(algorithm, ALIKE, 1000).trial
 
-    one_by_one = {each: trial(each(1.0)).elementwise for each in (Compares, Says, Again, Growing)}
-    assert one_by_one == {Compares: False, Says: True, Again: False, Growing: True}
+    assert [trial(item(1.0)).elementwise for item in (Compares, says, again, Growing)] == [
+        *(False, True, False, True)
+    ]
     some = (fmab.cdp_mab, Growing, Compares, Forgets)
-    lasting = {each: type(trial(each(1.0, participation=0.4)).draws) for each in some}
-    since, by_agent = draws.OnReport, draws.ByAgent
+    ways = [type(trial(item(1.0, participation=0.4)).draws) for item in some]
     # What is forgotten has the noise of one epoch alone.
-    assert list(lasting.values()) == [since, by_agent, since, since]
-    assert set(trial(fmab.kl_se(1.0)).precompute_fields) == {"number", "pulls"}
-    assert {"horizon", "radius"} & set(trial(Prepares(1.0)).precompute_fields) == {"horizon"}
-
-
-def test_keys_in_a_loop_are_the_keys():
-    """Would catch a round of the cipher left out, or turned by the other group's distances."""
-    key = jax.random.key(7)
-    for platform in LAYOUTS:
-        with trace_for(platform):
-            for number in (1, 2, 1000):
-                streams = keys.REWARD, keys.NOISE, keys.ALONE
-                found = keys.stream_keys(key, jnp.int32(number), *streams)
-                for stream, words in zip(streams, found, strict=True):
-                    wanted = keys.stream_key(key, number, stream)
-                    assert [int(x) for x in words] == [int(x) for x in wanted]
+    since, by_agent = draws.SinceHeard, draws.ByAgent
+    assert ways == [since, by_agent, since, since]
+    more = classmethod(
+        lambda cls, epoch, radius: (fmab.kl_se.prepared(epoch, radius), epoch.horizon)
+    )
+    assert set(trial(fmab.kl_se(1.0)).prepared_from) == {"number", "pulls"}
+    reads = set(trial(altered(fmab.kl_se, prepared=more)(1.0)).prepared_from)
+    assert {"horizon", "radius"} & reads == {"horizon"}

@@ -47,11 +47,11 @@ def random_graphs(how_many):
 
 def neighbours_of(graph):
     """Returns the graph as the plain dict that the protocols run on."""
-    found = {agent: [] for agent in graph}
+    actual = {agent: [] for agent in graph}
     for a, b in graph.edges():
-        found[a].append(b)
-        found[b].append(a)
-    return found
+        actual[a].append(b)
+        actual[b].append(a)
+    return actual
 
 
 def check_gis(graph):
@@ -119,40 +119,24 @@ def check_sinks(parts):
     return table
 
 
-@pytest.mark.slow
-def test_random_graphs_match_the_protocols_message_by_message():
-    """Would catch a wrong delay, meter, ledger or sink on any shape of graph, or a lost message.
-
-    Detects, among others, requests to the highest-numbered advertiser, an edge counted once per
-    direction, a delay off by one, and an ADV sent after everybody is complete.
-    """
-    drawn = random_graphs(520)
+@pytest.mark.parametrize("many", [40, pytest.param(520, marks=pytest.mark.slow)])
+def test_graphs_match_the_protocols_message_by_message(many):
+    """Would catch a wrong delay, meter, ledger or sink on any shape of graph, or a lost message:
+    requests to the highest-numbered advertiser, an edge counted once per direction, a delay off
+    by one, and an ADV sent after everybody is complete."""
+    drawn = random_graphs(many)
+    drawn += [graphs.make(name, n) for name in ("star", "ring", "path", "grid") for n in (1, 2, 7)]
     tables = [check_gis(graph) for graph in drawn]
     plain = [check_plain_flooding(graph) for graph in drawn]
-    for graph in drawn[::10]:
-        if len(graph) <= 30:
+    for graph in drawn[::4]:
+        if len(graph) <= 16:
             check_gossip(graph, 0.01)
     for start in range(0, len(drawn), 4):
         check_sinks(drawn[start : start + 4])
-    for graph in drawn[:60]:
-        check_sinks([graph])
-    # The battery must hold single agents, long waits and graphs where not every edge carries DATA.
-    assert {1, 2, 60} <= {table.agents for table in tables}
-    assert max(table.wait for table in tables) > 30
-    assert sum(table.on("used") < table.on("bound") for table in tables) > 100
-    assert sum(a.vectors > b.vectors for a, b in zip(plain, tables, strict=True)) > 100
-
-
-@pytest.mark.parametrize("agents", [1, 2, 3, 4, 7, 16, 50])
-@pytest.mark.parametrize("name", ["star", "ring", "path", "complete", "grid", "preferential"])
-def test_named_graphs_match_the_protocols(name, agents):
-    """Would catch a table that is wrong on the paper's own graphs, small sizes included."""
-    graph = graphs.make(name, agents)
-    check_gis(graph)
-    check_plain_flooding(graph)
-    check_sinks([graph])
-    if agents <= 16:
-        check_gossip(graph, 0.01)
+    # The battery holds long waits and graphs where not every edge carries DATA.
+    assert max(table.wait for table in tables) > 20
+    assert sum(table.on("used") < table.on("bound") for table in tables) > many // 6
+    assert sum(a.vectors > b.vectors for a, b in zip(plain, tables, strict=True)) > many // 6
 
 
 @pytest.mark.parametrize(
@@ -194,37 +178,11 @@ def test_gossip_ends_as_soon_as_no_messages_can_be_further_apart_than_the_tolera
     assert ends[0] > tolerance >= ends[1]
 
 
-def spectral_slots(graph, table, tolerance):
-    """Returns the slots that the mean matrix needs: E[W] = I - q L / 2 with q pairs an edge."""
-    gap = np.linalg.eigvalsh(nx.laplacian_matrix(graph).toarray().astype(float))[1]
-    chance = table.on("pairs") / (table.wait + 1) / graph.number_of_edges()
-    return np.log(np.sqrt(len(graph)) / tolerance) / -np.log1p(-chance * gap / 2)
-
-
-def test_gossip_takes_the_slots_of_theory():
-    """Would catch slots that are not of order M^2 on a ring, log M on a complete graph, or linear
-    in log(1 / tolerance): Boyd et al., theorem 3, by the second eigenvalue of E[W]."""
-    slots = {}
-    for name, agents, tolerance in (
-        ("ring", 16, 1e-3), ("ring", 32, 1e-3), ("ring", 32, 1e-6),
-        ("complete", 16, 1e-3), ("complete", 64, 1e-3), ("star", 16, 1e-3), ("grid", 36, 1e-3),
-    ):  # fmt: skip
-        graph = graphs.make(name, agents)
-        table = exchange.gossip(graph, tolerance)
-        slots[name, agents, tolerance] = table.wait + 1
-        assert 0.5 < (table.wait + 1) / spectral_slots(graph, table, tolerance) < 2, name
-    assert 3 < slots["ring", 32, 1e-3] / slots["ring", 16, 1e-3] < 5.5
-    assert 1.5 < slots["ring", 32, 1e-6] / slots["ring", 32, 1e-3] < 2.5
-    assert slots["complete", 64, 1e-3] < 2 * slots["complete", 16, 1e-3]
-
-
 @pytest.mark.parametrize(
     ("spec", "agents", "edges", "sac", "wait", "servers"),
     [
         ("20x5:complete", 100, 5 * 190, 5 * 19, 0, 5),
         ("53,24,10,6,7:complete", 100, 1378 + 276 + 45 + 15 + 21, 100 - 5, 0, 5),
-        ("63,24,10,6,7:complete", 110, 1953 + 276 + 45 + 15 + 21, 110 - 5, 0, 5),
-        ("100:complete", 100, 4950, 99, 0, 1),
         ("20x5:star", 100, 5 * 19, 5 * 19, 0, 5),
         ("1x100", 100, 0, 0, 0, 100),
         # A ring of 20: two agents at each distance 1..9, one at 10. A path of 5: the middle.
@@ -236,42 +194,8 @@ def test_table_two_by_hand(spec, agents, edges, sac, wait, servers):
     table = exchange.sinks(graphs.components(spec, agents))
     assert (table.on("edges"), table.on("sac")) == (edges, sac)
     assert (table.wait, table.on("server")) == (wait, servers)
-    assert [meter.name for meter, _ in table.links] == ["server", "edges", "sac"]
-    assert [meter.side for meter, _ in table.links] == ["server", "peer", "peer"]
-    assert [meter.priced for meter, _ in table.links] == [True, True, False]
-    assert table.on("sac") == check_sinks(graphs.components(spec, agents)).on("sac")
-
-
-def test_table_two_case_four_random_components():
-    """Would catch five copies of one random graph, and meters wrong on unequal components."""
-    parts = graphs.components("20x5:random", 100)
-    table = check_sinks(parts)
-    assert len({frozenset(map(frozenset, graph.edges())) for graph in parts}) == 5
-    # A component of 20 agents has 19 forwards at least, one for each agent besides its sink.
-    assert 5 * 19 < table.on("sac") < table.on("edges")
-    assert table.on("server") == 5 and table.sizes == (20,) * 5
-
-
-def test_one_agent_components_are_the_central_server():
-    """Would catch a hybrid of single agents that waits, pays peers or weighs unlike CDP-MAB."""
-    hybrid = exchange.sinks(graphs.components("1x30", 30))
-    central = exchange.server(30)
-    assert (hybrid.reporting, hybrid.wait) == (central.reporting, central.wait) == (30, 0)
-    for meter in ("server", "edges", "sac"):
-        assert hybrid.on(meter) == central.on(meter) == (30 if meter == "server" else 0), meter
-    assert np.array_equal(hybrid.weights, central.weights)
-    assert hybrid.sinks == tuple(range(30))
-
-
-def test_equal_components_passed_as_one_object_or_as_copies_agree():
-    """Would catch the look-up of repeated components mixing up two different graphs."""
-    star, ring = graphs.make("star", 6), graphs.make("ring", 6)
-    shared = exchange.sinks([star, ring, star, ring])
-    copied = exchange.sinks([nx.Graph(star), nx.Graph(ring), nx.Graph(star), nx.Graph(ring)])
-    # A ring of 6: distances 1, 1, 2, 2, 3; a star of 6: five leaves.
-    assert shared.on("sac") == copied.on("sac") == 2 * (9 + 5)
-    assert shared.sinks == copied.sinks == (0, 6, 12, 18)
-    assert shared.wait == copied.wait == 2
+    meters = [(meter.name, meter.side, meter.priced) for meter, _ in table.links]
+    assert meters == [("server", "server", True), ("edges", "peer", True), ("sac", "peer", False)]
 
 
 def test_weights_by_agent_and_by_component():
@@ -287,113 +211,48 @@ def test_weights_by_agent_and_by_component():
     assert exchange.sinks(halves, "components").uniform
 
 
-@pytest.mark.parametrize(
-    ("make", "seen"),
-    [
-        (lambda: exchange.server(50), [("the server", 1, False), ("the agents", 50, True)]),
-        (lambda: exchange.server(50, 0.3), [("the server", 1, False), ("the agents", 15, True)]),
-        (lambda: exchange.flooding(graphs.make("ring", 5)), [("every agent", 1, False)]),
-        (
-            lambda: exchange.sinks(graphs.components("20,17,13:star", 50)),
-            [
-                ("sinks, and agents that pass on", 1, False),
-                ("the server", 13, False),
-                ("the agents", 50, True),
-            ],
-        ),
-    ],
-)
-def test_who_sees_a_sum_over_how_many(make, seen):
+def test_who_sees_a_sum_over_how_many():
     """Would catch the sum over the largest component for that of the smallest, all agents for those
     that report, or agents that cannot take out their own message."""
-    assert [(view.viewer, view.over, view.is_member) for view in make().views] == seen
+    server, agents = ("the server", 1, False), "the agents"
+    for table, views in (
+        (exchange.server(50), [server, (agents, 50, True)]),
+        (exchange.server(50, 0.3), [server, (agents, 15, True)]),
+        (exchange.flooding(graphs.make("ring", 5)), [("every agent", 1, False)]),
+        (
+            exchange.sinks(graphs.components("20,17,13:star", 50)),
+            [
+                ("sinks, and agents that pass on", 1, False),
+                *(("the server", 13, False), (agents, 50, True)),
+            ],
+        ),
+    ):
+        assert [(view.who, view.over, view.inside) for view in table.views] == views
 
 
-def test_weights_cannot_be_changed():
-    """Would catch a table whose weights a caller can overwrite after it was made."""
-    for table in (exchange.server(3), exchange.sinks([nx.path_graph(3)], "components")):
-        with pytest.raises(ValueError, match="read-only"):
-            table.weights[0] = 1.0
-
-
-def test_alone_and_server_at_full_size():
-    """Would catch an M x M table behind a server, or links and waits that nobody pays."""
-    table = exchange.server(10**6, 0.25)
-    assert (table.reporting, table.on("server")) == (250_000, 250_000)
-    assert table.uniform and table.weights.sum() == pytest.approx(1, abs=1e-9)
-    single = exchange.alone(10**6)
-    assert (single.reporting, single.on("server")) == (1, 0)
-    for one in (table, single):
-        assert one.wait == 0
-    assert [(meter.name, meter.side) for meter, _ in table.links] == [("server", "server")]
-    assert single.links == () and single.alone and not table.alone
-
-
-def test_flooding_numbers_agents_by_sorted_label():
-    """Would catch meters computed on labels instead of agents 0..M-1."""
-    ring = nx.cycle_graph(8)
-    spread = nx.relabel_nodes(ring, {agent: 10 * agent - 35 for agent in ring})
-    assert exchange.flooding(spread).on("used") == exchange.flooding(ring).on("used") == 31
-
-
-# Shares as people write and compute them: hundredths, thousandths, a sweep, sums of tenths.
-SHARES = (
-    [k / 100 for k in range(1, 101)]
-    + [k / 1000 for k in range(5, 1000, 13)]
-    + [0.0701, 0.12345, 1e-300, 1e-9, 0.9999999]
-)
-
-
-@pytest.mark.parametrize("agents", [1, 5, 50, 100, 1000, 99_999])
+@pytest.mark.parametrize("agents", [1, 5, 100, 99_999])
 def test_reporting_agents_is_the_exact_ceiling(agents):
     """Would catch ceil(0.07 * 100) = 8 and every other product that lands beside its integer."""
-    found = [exchange.reporting_agents(agents, share) for share in SHARES]
-    assert found == [-(-Fraction(repr(share)) * agents // 1) for share in SHARES]
+    shares = [k / 100 for k in range(1, 101)] + [0.0701, 0.12345, 1e-300, 0.9999999]
+    reporting = [exchange.reporting_agents(agents, share) for share in shares]
+    assert reporting == [-(-Fraction(repr(share)) * agents // 1) for share in shares]
 
 
 def test_reporting_agents_of_computed_shares():
     """Would catch an extra agent for shares that a sum or float32 left an ulp too large."""
-    found = [exchange.reporting_agents(100, p) for p in (0.07, 0.14, 0.28, 0.55, 0.56, 0.57)]
-    assert found == [7, 14, 28, 55, 56, 57]
     assert exchange.reporting_agents(10, 0.1 + 0.2) == 3
-    found = [exchange.reporting_agents(50, p) for p in np.linspace(0.2, 1, 5)]
-    assert found == [10, 20, 30, 40, 50]
     assert [exchange.reporting_agents(9, k / 9) for k in range(1, 10)] == list(range(1, 10))
-    assert exchange.reporting_agents(9, Fraction(5, 9)) == 5
     assert exchange.reporting_agents(100, np.float32(0.07)) == 7
     # A real excess still costs an agent.
-    assert exchange.reporting_agents(10, 0.3000001) == 4
     assert exchange.reporting_agents(10**7, 0.3 + 1e-8) == 3_000_001
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "field"),
-    [
-        (lambda: fmab.ddp_mab(1.0, graph="ring"), "graph='ring'"),
-        (lambda: fmab.hdp_mab(1.0, components="1000000:ring"), "components='ring'"),
-    ],
-)
-def test_a_graph_that_is_too_large_is_refused_before_it_is_made(algorithm, field, monkeypatch):
+def test_a_graph_that_is_too_large_is_refused_before_it_is_made(monkeypatch):
     """Would catch a gigabyte of a graph of a million agents that is refused afterwards."""
     monkeypatch.setattr(graphs, "make_named", None)
-    assert refused(fmab.privacy_ledger, algorithm(), 10**6).startswith(
-        f"{field}: must be a graph of at most 5,000 agents, whose"
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "used", "copies"),
-    [
-        # Leaves have nobody else to send to; the hub sends each leaf what the 48 others sent.
-        ("star", 98, 98 + 49 * 48),
-        # In each of 25 slots everybody sends on, both ways; the last message arrives twice.
-        ("ring", 1250, 2500),
-        ("complete", 1225, 2450),
-    ],
-)
-def test_plain_flooding_of_fifty_agents_by_hand(name, used, copies):
-    """Would catch observations sent back to whom they came from, or sent after the last slot."""
-    table = exchange.plain_flooding(graphs.make(name, 50))
-    assert (table.on("used"), table.vectors) == (used, copies)
-    assert table.wait == exchange.flooding(graphs.make(name, 50)).wait
-    assert (table.reporting, table.uniform) == (50, True)
+    for algorithm, field in (
+        (fmab.ddp_mab(1.0, graph="ring"), "graph='ring'"),
+        (fmab.hdp_mab(1.0, components="1000000:ring"), "components='ring'"),
+    ):
+        line = refused(fmab.privacy_ledger, algorithm, 10**6)
+        assert line.startswith(f"{field}: must be a graph of at most 5,000 agents, whose")

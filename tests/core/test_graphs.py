@@ -3,7 +3,6 @@
 import itertools
 import json
 import math
-import os
 import random
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import networkx as nx
 import numpy as np
 import pytest
 import xarray as xr
-from refusals import refused
 from scipy import stats
 
 import fmab_jax as fmab
@@ -20,8 +18,6 @@ from fmab_jax.core import graphs
 from fmab_jax.core.networks import ComponentsOf, GraphOf
 from fmab_jax.sweeps.grid import build_attributes
 from fmab_jax.sweeps.study import state
-
-Edges = set[tuple[int, int]]
 
 
 def edges_of(graph):
@@ -51,29 +47,18 @@ def test_named_graphs_edge_by_edge(name, agents, edges):
     assert edges_of(graphs.make(name, agents)) == edges
 
 
-@pytest.mark.parametrize(
-    "name", ["complete", "star", "ring", "path", "grid", "random", "random-0.9", "preferential"]
-)
-def test_one_and_two_agents(name):
-    """Would catch the self-loop of a one-agent ring and the divisions by M - 1."""
-    assert edges_of(graphs.make(name, 1)) == set()
-    assert list(graphs.make(name, 1)) == [0]
-    assert edges_of(graphs.make(name, 2)) == {(0, 1)}
-
-
-@pytest.mark.parametrize("agents", range(1, 70))
-def test_grids_are_square_and_connected_for_every_size(agents):
+def test_grids_are_square_and_connected_for_every_size():
     """Would catch a grid that falls apart or degenerates to a path at a prime number of agents."""
-    grid = graphs.make("grid", agents)
-    columns = math.ceil(math.sqrt(agents))
-    place = {agent: divmod(agent, columns) for agent in range(agents)}
-    near = {
-        (a, b)
-        for a, b in itertools.combinations(range(agents), 2)
-        if abs(place[a][0] - place[b][0]) + abs(place[a][1] - place[b][1]) == 1
-    }
-    assert edges_of(grid) == near
-    assert nx.is_connected(grid)
+    for agents in range(1, 70):
+        columns = math.ceil(math.sqrt(agents))
+        place = [divmod(agent, columns) for agent in range(agents)]
+        near = {
+            (a, b)
+            for a, b in itertools.combinations(range(agents), 2)
+            if abs(place[a][0] - place[b][0]) + abs(place[a][1] - place[b][1]) == 1
+        }
+        grid = graphs.make("grid", agents)
+        assert edges_of(grid) == near and nx.is_connected(grid)
 
 
 def test_regular_graphs_exist_exactly_where_they_can():
@@ -83,18 +68,11 @@ def test_regular_graphs_exist_exactly_where_they_can():
         possible = degree * agents % 2 == 0 and 2 <= degree < agents
         if possible or (agents, degree) in {(1, 0), (2, 1)}:
             graph = graphs.make(f"regular-{degree}", agents, seed=agents)
-            assert {found for _, found in graph.degree()} == {degree}
+            assert {actual for _, actual in graph.degree()} == {degree}
             assert nx.is_connected(graph)
         else:
             with pytest.raises(ValueError, match=f"^graph='regular-{degree}': must be regular-D"):
                 graphs.make(f"regular-{degree}", agents)
-
-
-def test_two_regular_graph_is_one_ring_in_random_order():
-    """Would catch several small rings, and a plain ring sold as a random graph."""
-    graph = graphs.make("regular-2", 40)
-    assert nx.is_isomorphic(graph, nx.cycle_graph(40))
-    assert edges_of(graph) != edges_of(graphs.make("ring", 40))
 
 
 @pytest.mark.parametrize(
@@ -107,25 +85,6 @@ def test_random_graphs_have_the_stated_edge_probability(name, chance):
     """
     total = sum(graphs.make(name, 50, seed=seed).number_of_edges() for seed in range(200))
     assert stats.binomtest(total, 200 * 1225, chance).pvalue > 1e-6
-
-
-def test_sparse_random_graphs_are_redrawn_until_connected():
-    """Would catch a disconnected first draw returned, or edges added to repair it."""
-    drawn = [graphs.make("random-0.12", 20, seed=seed) for seed in range(40)]
-    assert all(nx.is_connected(graph) for graph in drawn)
-    # Trees need 19 edges; a mean of 1 / 5 above the unconditional 22.8 shows that draws were kept
-    # whole: a spanning tree added to every draw would give about 40.
-    assert 22 < np.mean([graph.number_of_edges() for graph in drawn]) < 32
-
-
-def test_preferential_graphs_have_hubs():
-    """Would catch a newcomer that brings another number of edges or ignores degrees."""
-    graph = graphs.make("preferential-3", 400)
-    # The first four agents are a star of three edges; every later one brings three.
-    assert graph.number_of_edges() == 3 + 3 * 396
-    assert graphs.make("preferential", 400).number_of_edges() == 2 + 2 * 397
-    # Uniform attachment would give a largest degree of about 3 (1 + ln 400) = 21.
-    assert max(degree for _, degree in graph.degree()) > 40
 
 
 @pytest.mark.parametrize("name", ["random", "random-0.2", "regular-4", "regular-2", "preferential"])
@@ -151,20 +110,6 @@ def test_labels_become_agents_in_sorted_order():
     # Labels of two kinds do not sort: order of appearance.
     mixed = nx.Graph([("b", 7), (7, "a")])
     assert edges_of(graphs.make(mixed, 3)) == {(0, 1), (1, 2)}
-
-
-def test_result_is_plain_frozen_and_in_agent_order():
-    """Would catch kept weights, parallel edges counted twice, and a matrix in label order."""
-    given = nx.MultiGraph([(2, 1, {"weight": 3.0}), (1, 2), (0, 2)])
-    for made in (graphs.make(given, 3), graphs.validated(given)):
-        assert type(made) is nx.Graph
-        assert list(made.edges(data=True)) == [(0, 2, {}), (1, 2, {})]
-        assert list(made) == [0, 1, 2]
-        with pytest.raises(nx.NetworkXError, match="Frozen"):
-            made.add_edge(0, 1)
-    assert given.number_of_edges() == 3 and not nx.is_frozen(given)
-    for name in ("regular-2", "regular-5", "random", "preferential", "grid"):
-        assert list(graphs.make(name, 30)) == list(range(30))
 
 
 @pytest.mark.parametrize(
@@ -239,41 +184,28 @@ def test_edge_list_files(name, tmp_path):
         assert edges_of(graphs.make(given, 3)) == {(0, 2), (1, 2)}
 
 
-def test_edges_with_weights_are_no_matrix(tmp_path):
-    """Would catch a triangle with weights that is taken for a matrix of three rows."""
-    path = tmp_path / "triangle.txt"
-    for text in ("0 1 1\n1 2 1\n2 0 1\n", "0 1 0.5\n1 2 1\n2 0 1\n0 2 3\n"):
-        path.write_text(text)
-        assert edges_of(graphs.make(path, 3)) == {(0, 1), (0, 2), (1, 2)}
-
-
-def test_weights_that_are_ignored_are_said(tmp_path, monkeypatch):
+def test_weights_that_are_ignored_are_mentioned(tmp_path, monkeypatch):
     """Would catch weights that go unsaid: of a file, of networkx, of a component, in a sweep."""
     monkeypatch.chdir(tmp_path)
-    weighted = {
-        "net.txt": "0 1 0.5\n1 2 0.5\n",
-        "net.csv": "source,target,weight\n0,1,2\n1,2,1\n",
-        "net.edgelist": "0 1 {'weight': 3}\n1 2 {}\n",
-    }
-    plain = {"even.txt": "0 1 1\n1 2 1.0\n", "bare.csv": "0,1\n1,2\n"}
-    plain["even.edgelist"] = "0 1 {'weight': 1}\n1 2 {'colour': 3}\n"
-    for name, text in (weighted | plain).items():
-        Path(name).write_text(text)
+    Path("net.txt").write_text("0 1 0.5\n1 2 0.5\n")
+    Path("net.csv").write_text("source,target,weight\n0,1,2\n1,2,1\n")
+    Path("even.txt").write_text("0 1 1\n1 2 1.0\n")
+    # A triangle with weights is no matrix of three rows.
+    Path("triangle.txt").write_text("0 1 0.5\n1 2 1\n2 0 1\n")
+    assert edges_of(graphs.make("triangle.txt", 3)) == {(0, 1), (0, 2), (1, 2)}
     graph = nx.path_graph(3)
     nx.set_edge_attributes(graph, 0.5, "weight")
     nx.write_graphml(graph, "net.graphml")
 
-    def told(maker, **given):
+    def describe(maker, **given):
         study = state(maker, horizon=50, seeds=2, epsilon=1.0, agents=3, arms=2, **given)
         return ", ".join(list_facts(xr.Dataset(attrs=build_attributes(study)), given))
 
-    for name in (*weighted, "net.graphml", graph):
-        assert told(fmab.ddp_mab, graph=name).endswith(", edge weights ignored")
-    for name in plain:
-        assert "weights" not in told(fmab.ddp_mab, graph=name)
-    assert told(fmab.hdp_mab, components="3:net.txt").endswith(", edge weights ignored")
-    assert told(fmab.hdp_mab, components=[[graph]]).endswith(", edge weights ignored")
-    swept = told(fmab.ddp_mab, graph=["net.txt", "ring"])
+    for name in ("net.txt", "net.csv", "net.graphml", graph):
+        assert describe(fmab.ddp_mab, graph=name).endswith(", edge weights ignored")
+    assert "weights" not in describe(fmab.ddp_mab, graph="even.txt")
+    assert describe(fmab.hdp_mab, components=[[graph]]).endswith(", edge weights ignored")
+    swept = describe(fmab.ddp_mab, graph=["net.txt", "ring"])
     assert swept.endswith(", net.txt (edge weights ignored)")
 
 
@@ -281,15 +213,14 @@ def test_networkx_files_come_back(tmp_path):
     """Would catch a graph that does not survive networkx's own writers."""
     graph = graphs.make("random", 30)
     nx.write_edgelist(graph, tmp_path / "g.edgelist")
-    nx.write_graphml(graph, tmp_path / "g.graphml")
     doubled = nx.MultiGraph(graph)
     doubled.add_edges_from(list(graph.edges()))
     nx.write_graphml(doubled, tmp_path / "doubled.graphml")
     named = nx.relabel_nodes(graph, {agent: f"agent {agent:02d}" for agent in graph})
     nx.write_graphml(named, tmp_path / "named.graphml")
-    for name in ("g.edgelist", "g.graphml", "doubled.graphml", "named.graphml"):
+    for name in ("g.edgelist", "doubled.graphml", "named.graphml"):
         assert edges_of(graphs.make(tmp_path / name, 30)) == edges_of(graph), name
-    spec = f"30:{tmp_path / 'g.graphml'}+5"
+    spec = f"30:{tmp_path / 'named.graphml'}+5"
     assert edges_of(graphs.components(spec, 35)[0]) == edges_of(graph)
 
 
@@ -302,64 +233,14 @@ def test_descriptions_identify_what_was_given(tmp_path, monkeypatch):
     """Would catch a changed file or graph that passes for the old one when a run is resumed."""
     monkeypatch.chdir(tmp_path)
     graph, parts = GraphOf(), ComponentsOf()
-    assert identity(graph, "ring") == "ring"
     assert identity(parts, "20x2:ring+10x6:star") == "20x2:ring+10x6:star"
     path, other = nx.path_graph(4), nx.Graph([(0, 1), (1, 3), (2, 3)])
     renamed = nx.MultiGraph([(8, 7), (6, 7), (5, 6), (6, 5)])
     assert identity(graph, path) == identity(graph, renamed) != identity(graph, other)
     assert identity(parts, [path, renamed])[0] == identity(graph, path)
-    told = []
+    identities = []
     for content in ("0 1\n1 2\n", "0 1\n0 2\n"):
         Path("net.txt").write_text(content)
-        told += [identity(graph, "net.txt"), identity(graph, Path("net.txt"))]
-        told += [identity(parts, "3x2:net.txt+5")]
-    assert told[0] == told[1] != told[3] and told[2] != told[5]
-
-
-@pytest.mark.parametrize("seed", [-1, 2**32, 1.5, True, "1"])
-def test_refused_seeds(seed):
-    """Would catch seeds that collide beyond 2^32 or that Python takes for numbers."""
-    for call in (graphs.make, graphs.components):
-        found = refused(call, "5" if call is graphs.components else "ring", 5, seed=seed)
-        assert found.startswith(f"seed={seed!r}: must be a whole number in [0, 4,294,967,295]; ")
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        [nx.Graph([(1, 0)]), nx.Graph([(4, 2), (3, 4)])],  # in order
-        [nx.path_graph(2), nx.path_graph(3)],  # each numbered by itself
-        [nx.Graph([("b", "a")]), nx.Graph([("c", "e"), ("d", "e")])],  # no numbers
-        [nx.Graph([(7, 5)]), nx.Graph([(1, 4), (3, 4)])],  # no numbers of agents
-    ],
-)
-def test_components_that_are_numbered_are_taken(given):
-    """Would catch a refusal of graphs whose labels say nothing of which agent is which."""
-    sizes = [len(graph) for graph in graphs.components(given, 5)]
-    assert sizes == [2, 3]
-    assert fmab.hdp_mab(1.0, components=given).exchange(5).sizes == (2, 3)
-
-
-def test_refused_paths(tmp_path, monkeypatch):
-    """Would catch a missing file taken for a name, a folder opened, or a huge file read."""
-    monkeypatch.chdir(tmp_path)
-    Path("folder.txt").mkdir()
-    # Sparse: it takes no space on disk and must not be read.
-    with open("huge.csv", "wb") as file:
-        file.truncate(2**40)
-    bad = {}
-    if hasattr(os, "mkfifo"):
-        os.mkfifo("pipe")
-        Path("pipe.txt").symlink_to("pipe")
-        Path("device.csv").symlink_to("/dev/zero")
-        special = "must be a graph file; "
-        bad = {"pipe.txt": special, "device.csv": special}
-    bad |= {
-        "folder.txt/in.csv": "must be a readable graph file; ",
-        "folder.txt": "must be a graph file; ",
-        "huge.csv": "must be a graph file of at most 67,108,864 bytes; "
-        "this one has 1,099,511,627,776",
-    }
-    for path, message in bad.items():
-        for given in (path, Path(path)):
-            assert refused(graphs.make, given, 5).startswith(f"graph={path!r}: {message}")
+        identities.append((identity(graph, Path("net.txt")), identity(parts, "3x2:net.txt+5")))
+        assert identity(graph, "net.txt") == identities[-1][0]
+    assert all(old != new for old, new in zip(*identities, strict=True))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from plugs import ThreePoint
-from refusals import refused, refuses
+from refusals import refused
 from scipy.stats import binom
 
 from fmab_jax import simulate, uniform_play
@@ -24,34 +23,34 @@ from fmab_jax.core.rewards.contract import check_everywhere, check_law
 def finite(chances=None, levels=(0.0, 0.5, 1.0), **more):
     """Returns a law on finitely many values; by default a right one, without the middle."""
     right = chances or (lambda means: (1 - means, 0 * means, means))
-    made = {"name": "own", "levels": levels, "parameters": lambda self, means, **_: right(means)}
-    return dataclass(frozen=True)(type("Own", (FiniteSupport,), made | more))()
+    result = {"name": "own", "levels": levels, "parameters": lambda self, means, **_: right(means)}
+    return dataclass(frozen=True)(type("Own", (FiniteSupport,), result | more))()
 
 
 def other(**more):
     """Returns a law of uniform rewards around the mean, 0.2 wide, with something changed."""
     spread = 0.1**2 / 3
     zero = (lambda p: 0.0 * p,) * 5
-    made = {
+    result = {
         "name": "own",
         "low": -math.inf,
         "high": math.inf,
-        "cumulants": lambda self, p: (p, 0 * p + spread, *(each(p) for each in zero)),
+        "cumulants": lambda self, p: (p, 0 * p + spread, *(item(p) for item in zero)),
         "one": lambda self, u, p: p + 0.2 * (u - 0.5),
     }
-    return dataclass(frozen=True)(type("Own", (Law,), made | more))()
+    return dataclass(frozen=True)(type("Own", (Law,), result | more))()
 
 
 def shifted(low=-2.0, step=0.5, **more):
     """Returns a law of two values on a lattice that does not begin at 0: low, and a step above."""
-    made = {
+    result = {
         "low": low,
         "high": low + step,
         "step": step,
         "cumulants": lambda self, p: Bernoulli().cumulants((p - low) / step),
         "one": lambda self, u, p: low + step * Bernoulli().one(u, (p - low) / step),
     }
-    return other(**(made | more))
+    return other(**(result | more))
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,6 @@ class Table(FiniteSupport):
     own: Any = None
 
     def parameters(self, means, **traced):
-        """Returns two probabilities."""
         return 1 - means, means
 
 
@@ -89,53 +87,28 @@ def test_right_laws_are_taken():
         assert Problem(means, 2, law).rewards is law
 
 
+OWN = "Own='own': must be a class that states"
 BROKEN = {
     "no distribution": (lambda: finite(lambda m: (m, m, m)), "Own.parameters=sum 0 at mean 0: "),
-    "below 0": (
-        lambda: finite(lambda m: (1.5 - m, -0.5, m)),
-        "Own.parameters=1.5 at mean 0: ",
-    ),
+    "below 0": (lambda: finite(lambda m: (1.5 - m, -0.5, m)), "Own.parameters=1.5 at mean 0: "),
     "another mean": (
-        lambda: finite(lambda m: (m, 0 * m, 1 - m)),
-        "Own.parameters=mean 1 at mean 0: ",
+        *(lambda: finite(lambda m: (m, 0 * m, 1 - m)), "Own.parameters=mean 1 at mean 0: "),
     ),
     "too few levels": (lambda: finite(levels=(0.0, 1.0)), "Own.parameters=3: must be 2 prob"),
-    "one level": (lambda: finite(levels=(0.0,)), "Own.levels=(0.0,): must be 2 to 1,000 incr"),
     "levels that decrease": (
-        lambda: finite(levels=(1.0, 0.5, 0.0)),
-        "Own.levels=(1.0, 0.5, 0.0): must be increasing",
+        *(lambda: finite(levels=(1.0, 0.5, 0.0)), "Own.levels=(1.0, 0.5, 0.0): must be increasing"),
     ),
-    "no levels": (lambda: finite(levels=None), "Own.levels=None: must be 2 to 1,000 incr"),
-    "nan": (lambda: finite(lambda m: (m * jnp.nan, m, m)), "Own.parameters=nan at mean 0: "),
     "a failure": (lambda: finite(lambda m: 1 // 0), "Own='own': must be a law that can be comp"),
-    "no parameters": (
-        lambda: finite(parameters=FiniteSupport.parameters),
-        "Own='own': must be a class that states parameters; define Own.parameters: Returns",
-    ),
-    "no name": (lambda: finite(name=None), "Own.name=None: must be a text"),
     "an array": (lambda: Table(np.ones(2)), "Table='table': must be a law whose fields are fin"),
-    "an infinity": (lambda: Table(math.inf), "Table='table': must be a law whose fields are fin"),
     "undecorated": (Plain, "Plain='plain': must be a frozen dataclass"),
-    "no cumulants": (
-        lambda: other(cumulants=Law.cumulants),
-        "Own='own': must be a class that states cumulants; define Own.cumulants: Returns the",
-    ),
-    "no quantile": (lambda: other(one=Law.one), "Own='own': must be a class that states one;"),
+    "no cumulants": (lambda: other(cumulants=Law.cumulants), f"{OWN} cumulants; "),
+    "no quantile": (lambda: other(one=Law.one), f"{OWN} one;"),
     "six cumulants": (
-        lambda: other(cumulants=lambda self, p: (p,) * 6),
-        "Own.cumulants=6: must be six cumulants and the decay",
-    ),
-    "a mean that is not the mean": (
-        lambda: other(cumulants=lambda self, p: (2 * p,) * 7),
-        "Own.cumulants=first 0.00195312 at mean 0.000976562: must be the mean first",
+        *(lambda: other(cumulants=lambda self, p: (p,) * 6), "Own.cumulants=6: must be six cumul"),
     ),
     "a mean without the lowest value": (
         lambda: shifted(cumulants=lambda self, p: Bernoulli().cumulants(p / 0.5)),
         "Own.cumulants=first -3.99951 at mean -1.99951: must be the mean first",
-    ),
-    "a mean in rewards where it is in steps": (
-        lambda: shifted(3.0, 2.0, cumulants=lambda self, p: Bernoulli().cumulants(p)),
-        "Own.cumulants=first 9.00391 at mean 3.00195: must be the mean first",
     ),
     "a negative variance": (
         lambda: other(cumulants=lambda self, p: (p, -p, *(p,) * 5)),
@@ -143,23 +116,23 @@ BROKEN = {
     ),
     "a reward out of range": (lambda: other(low=0.5, high=0.6), "Own.one="),
     "a quantile that decreases": (lambda: other(one=lambda self, u, p: p - u), "Own.one=-"),
+    # None at means near 0.31 alone.
+    "a probability of 5": (lambda: between((5.0, 0.0, -4.0)), "Own.parameters=5 at mean 0.3"),
+    "no distribution at some means": (
+        *(lambda: between((0.5, 0.5, 0.5)), "Own.parameters=sum 1.5 at mean 0.3"),
+    ),
+    "another mean at some means": (
+        *(lambda: between((0.2, 0.4, 0.4)), "Own.parameters=mean 0.6 at mean 0.3"),
+    ),
 }
 
 
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_law_that_breaks_its_contract_is_named(what):
-    """Would catch numbers from no distribution, a traceback, or blame for the algorithm."""
-    make, told = BROKEN[what]
-    assert refused(check_law, make()).startswith(told)
-
-
-def test_a_problem_looks_at_its_law():
-    """Would catch a law that is never looked at: its numbers would be those of no distribution."""
-    law = finite()
-    assert Problem([0.5, 0.25], 2, law).rewards is law
-    refuses(
-        "^Own.parameters=mean 1 at mean 0: ", Problem, [0.5, 0.25], 2, BROKEN["another mean"][0]()
-    )
+    """Would catch numbers from no distribution, a law that is tried out at a few means alone, a
+    traceback, or blame for the algorithm."""
+    make, line = BROKEN[what]
+    assert refused(check_law, make()).startswith(line)
 
 
 def between(wrong, low=0.3, high=0.32):
@@ -187,64 +160,8 @@ def bounded(**more):
     return other(**({"low": 0.0, "high": 1.0, "cumulants": cumulants, "one": one} | more))
 
 
-def only_there(function, **changed):
-    """Returns the uniform law with other cumulants, or another quantile, at means near 0.31."""
-    usual = getattr(type(bounded()), function)
-
-    def other_there(self, *given):
-        p, found = given[-1], usual(self, *given)
-        there = (p > 0.3) & (p < 0.32)
-        if function == "one":
-            return jnp.where(there, changed["to"](given[0], found), found)
-        order, to = changed["order"], changed["to"]
-        return tuple(jnp.where(there & (n == order), to, each) for n, each in enumerate(found))
-
-    return bounded(**{function: other_there})
-
-
-BETWEEN = {
-    "a probability of 5": (lambda: between((5.0, 0.0, -4.0)), "Own.parameters=5 at mean 0.3"),
-    "a probability of NaN": (lambda: between((jnp.nan,) * 3), "Own.parameters=nan at mean 0.3"),
-    "no distribution": (lambda: between((0.5, 0.5, 0.5)), "Own.parameters=sum 1.5 at mean 0.3"),
-    "another mean": (lambda: between((0.2, 0.4, 0.4)), "Own.parameters=mean 0.6 at mean 0.3"),
-    "a cumulant of NaN": (
-        lambda: only_there("cumulants", order=4, to=jnp.nan),
-        "Own.cumulants=nan at mean 0.3",
-    ),
-    "another first cumulant": (
-        lambda: only_there("cumulants", order=0, to=0.5),
-        "Own.cumulants=first 0.5 at mean 0.3",
-    ),
-    "a variance below 0": (
-        lambda: only_there("cumulants", order=1, to=-0.5),
-        "Own.cumulants=variance -0.5 at mean 0.3",
-    ),
-    "a rare reward above": (
-        lambda: only_there("one", to=lambda u, x: jnp.where(u > 0.999999, 3.0, x)),
-        "Own.one=3 at mean 0.3",
-    ),
-    "a rare reward below": (
-        lambda: only_there("one", to=lambda u, x: jnp.where(u < 1e-9, -1.0, x)),
-        "Own.one=-1 at mean 0.3",
-    ),
-}
-
-
-@pytest.mark.parametrize("what", BETWEEN)
-def test_a_law_that_is_none_at_some_means_is_named(what):
-    """Would catch a rule that nothing looks at, or a law that is tried out at a few means alone.
-
-    Mutants: `cumulants[: 7 if law.step else 6]` cut to the first two; `1.0 - 2.0**-53` left out.
-    """
-    make, told = BETWEEN[what]
-    refuses("^" + re.escape(told), check_law, make())
-
-
 def test_a_problem_looks_at_the_means_that_it_fixes():
-    """Would catch a law that is none where a run draws from it: its epsilon would be false.
-
-    Mutant: `check_law(law, array)` left out of `Problem`.
-    """
+    """Would catch a law that is none where a run draws from it: its epsilon would be false."""
     law = between((0.5, 0.5, 0.5), 0.30999, 0.31001)
     # Nothing is seen where nothing is wrong; then one arm of one agent lies where it is.
     problem = Problem([[0.9, 0.5, 0.1], [0.8, 0.4, 0.2]], rewards=law)
@@ -274,10 +191,6 @@ EVERYWHERE = {
         lambda: bounded(one=lambda self, u, p: jnp.where(abs(u - SELDOM) < 1e-6, 0.0, p)),
         "Own.one=0 at mean 0.0094034 and u = 0.293",
     ),
-    "a reward above, seldom": (
-        lambda: bounded(one=lambda self, u, p: jnp.where(abs(u - SELDOM) < 1e-6, 3.0, p)),
-        "Own.one=3 at mean 0 and u = 0.293",
-    ),
     "cumulants of another law": (
         lambda: bounded(one=lambda self, u, p: p + 0.0 * u),
         "Own.one=central moment 2 of 0 at mean 0.",
@@ -299,13 +212,9 @@ EVERYWHERE = {
 
 @pytest.mark.parametrize("what", EVERYWHERE)
 def test_the_conformance_test_looks_at_a_law_everywhere(what):
-    """Would catch a law that keeps its contract at the ends and breaks it inside.
-
-    Mutants: without `kept[1:] &= ...` the first passes; without the loop over moments, the third
-    and fourth do.
-    """
-    make, told = EVERYWHERE[what]
-    assert refused(check_everywhere, make()).startswith(told)
+    """Would catch a law that keeps its contract at the ends and breaks it inside."""
+    make, output = EVERYWHERE[what]
+    assert refused(check_everywhere, make()).startswith(output)
 
 
 def test_right_laws_are_right_everywhere():
@@ -324,8 +233,8 @@ def test_sums_on_a_lattice_begin_at_its_lowest_value(low, step):
     with jax.enable_x64(True):
         quantile = jax.jit(law.quantile)
         one = jnp.stack(law.cumulants(jnp.full(49, low + 0.4 * step)))
-        found = np.asarray(quantile(jnp.asarray(u), jnp.full(49, 700.0), 700.0 * one))
+        actual = np.asarray(quantile(jnp.asarray(u), jnp.full(49, 700.0), 700.0 * one))
         ends = jnp.asarray([1e-15, 1 - 1e-15])
         edges = np.asarray(quantile(ends, jnp.full(2, 2.0), 2.0 * one[:, :2]))
-    np.testing.assert_allclose(found, 700 * low + step * binom.ppf(u, 700, 0.4), rtol=1e-14)
+    np.testing.assert_allclose(actual, 700 * low + step * binom.ppf(u, 700, 0.4), rtol=1e-14)
     assert ((2 * low <= edges) & (edges <= 2 * (low + step))).all()

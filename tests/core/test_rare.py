@@ -1,15 +1,12 @@
 """Work that few elements need, or many share: the bits of all of it, and who is not worked for."""
 
-import functools
-import threading
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from draws import jit_for
 
-from fmab_jax.core import backend, rare
+from fmab_jax.core import rare
 from fmab_jax.core.rare import Table
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -18,103 +15,10 @@ RNG = np.random.default_rng(0)
 
 # --- what few elements need ---
 
-# Of a trial: [arm, agent]. Whole numbers, so that sums of them are exact.
-SHAPE = (90, 30)
-# Trials of two batches, one inside the other.
-OUTER, INNER = 2, 3
-
 
 def whole(*shape):
     """Returns whole numbers."""
     return RNG.integers(1, 10**6, shape).astype(np.float64)
-
-
-SHARED = whole(4, 5)
-OPERANDS = {
-    "x": whole(*SHAPE),
-    "scalar": whole(),
-    "by arm": whole(SHAPE[0], 1),
-    "by agent": whole(SHAPE[1]),
-    "table": whole(6, 2),
-    "row": RNG.integers(6, size=(SHAPE[0], 1)).astype(np.int32),
-    "place": RNG.integers(4, size=SHAPE).astype(np.int32),
-}
-
-
-def replaced(where, x, scalar, by_arm, by_agent, table, row, place):
-    """Returns -x, and a sum of all where it is asked for."""
-
-    def exact(x, scalar, by_arm, by_agent, own, shared):
-        assert x.ndim == 1 and own.shape == (len(x), 2) and shared.shape == (len(x), 5)
-        return x + 2 * scalar + 3 * by_arm + 4 * by_agent + 5 * own[:, 1] + 6 * shared[:, 4]
-
-    tables = Table(table, row), Table(jnp.asarray(SHARED), place)
-    return rare.rare(where, exact, -x, x, scalar, by_arm, by_agent, *tables)
-
-
-def due(where, x, scalar, by_arm, by_agent, table, row, place):
-    """Returns what `replaced` does, of NumPy's arrays."""
-    own = 5 * table[row, 1] + 6 * SHARED[place, 4]
-    return np.where(where, x + 2 * scalar + 3 * by_arm + 4 * by_agent + own, -x)
-
-
-MASKS = {
-    "nothing": np.zeros(SHAPE, bool),
-    "everything": np.ones(SHAPE, bool),
-    "the first": np.arange(2700).reshape(SHAPE) == 0,
-    "the last": np.arange(2700).reshape(SHAPE) == 2699,
-    # A chunk, and one more than that.
-    "256": np.arange(2700).reshape(SHAPE) < 256,
-    "257": np.arange(2700).reshape(SHAPE) < 257,
-    "1024": np.arange(2700).reshape(SHAPE) >= 2700 - 1024,
-    "some": RNG.random(SHAPE) < 0.3,
-}
-
-
-@pytest.mark.parametrize("platform", PLATFORMS)
-def test_what_is_asked_for_is_replaced_and_nothing_else(platform):
-    """Catches a result on a neighbour's element, the last of a chunk left out or put elsewhere,
-    and an operand or a row that another element's is taken for."""
-    draw = jit_for(platform, replaced)
-    for name, mask in MASKS.items():
-        found = draw(mask, *OPERANDS.values())
-        np.testing.assert_array_equal(found, due(mask, *OPERANDS.values()), err_msg=name)
-
-
-NAMES = ("where", *OPERANDS)
-# What differs between the trials of a batch, and between those of a batch of batches.
-BATCHED = [
-    (NAMES, ()),
-    (NAMES, NAMES),
-    (("where",), ("x",)),
-    (("x",), ("where", "table")),
-    (("table",), ("row",)),
-    (("row", "table"), ("table", "by agent")),
-    (("place", "scalar"), ("by arm", "scalar")),
-]
-
-
-@pytest.mark.parametrize("platform", PLATFORMS)
-@pytest.mark.parametrize(("inner", "outer"), BATCHED)
-def test_what_is_asked_for_is_replaced_in_a_batch_of_batches(inner, outer, platform):
-    """Catches an operand or a table of another trial, where some belong to each and others to all
-    of a batch."""
-
-    def repeat(name, x):
-        sizes = (OUTER,) * (name in outer) + (INNER,) * (name in inner)
-        wide = np.broadcast_to(x, (*sizes, *x.shape))
-        return RNG.permuted(wide.reshape(-1)).reshape(wide.shape)
-
-    given = {name: repeat(name, x) for name, x in {"where": MASKS["some"], **OPERANDS}.items()}
-    draw = replaced
-    for batch in (inner, outer):
-        axes = [0 if name in batch else None for name in NAMES]
-        draw = jax.vmap(draw, axes) if batch else draw
-    found = np.asarray(jit_for(platform, draw)(*given.values()))
-    for i in range(OUTER if outer else 1):
-        for j in range(INNER):
-            one = [x[(i,) * (name in outer) + (j,) * (name in inner)] for name, x in given.items()]
-            np.testing.assert_array_equal(found[(i, j) if outer else j], due(*one))
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
@@ -134,16 +38,19 @@ def test_what_is_not_asked_for_is_never_worked_out(asked, long, platform):
     where = np.zeros(size, bool)
     where[RNG.permutation(size)[:asked]] = True
     where = where.reshape(x.shape)
-    draw = jax.vmap(lambda where, x: rare.rare(where, exact, x, x, slow=long))
-    found = jit_for(platform, draw)(where, x)
+    draw = jax.vmap(lambda where, x: rare.rare(where, exact, x, x, long=long))
+    actual = jit_for(platform, draw)(where, x)
     jax.effects_barrier()
-    np.testing.assert_array_equal(found, np.where(where, 2 * x, x))
+    np.testing.assert_array_equal(actual, np.where(where, 2 * x, x))
     chunk = {"cpu": 64 if size < 1000 else 78, "gpu": min(size, 1024)}[platform]
     if platform == "cpu" and not long:
         # So few are worked out all at once.
         chunk = size if size < 1000 else 312
-    assert len(calls) == -(-asked // chunk) and all(len(each) == chunk for each in calls)
+    assert len(calls) == -(-asked // chunk) and all(len(item) == chunk for item in calls)
     np.testing.assert_array_equal(np.unique(np.concatenate([[], *calls])), np.sort(x[where]))
+
+
+# --- rows that are read where they lie ---
 
 
 @pytest.mark.parametrize("asked", [False, True])
@@ -155,45 +62,13 @@ def test_what_nobody_asks_for_is_no_work_for_all(asked):
         jax.debug.callback(lambda x: calls.append(x), x)
         return 2.0 * x
 
-    where = np.zeros((3, 4), bool)
+    where, x = np.zeros((3, 4), bool), np.arange(12.0).reshape(3, 4)
     where[1, 2] = asked
-    x = np.arange(12.0).reshape(3, 4)
     draw = jax.vmap(lambda where, x: rare.where_any(where, exact, x, x))
-    found = jax.jit(draw)(where, x)
+    actual = jax.jit(draw)(where, x)
     jax.effects_barrier()
-    np.testing.assert_array_equal(found, np.where(where, 2 * x, x))
+    np.testing.assert_array_equal(actual, np.where(where, 2 * x, x))
     assert bool(calls) == asked
-
-
-# --- rows that are read where they lie ---
-
-
-@pytest.mark.parametrize("ends_alike", [False, True])
-@pytest.mark.parametrize("alike", [False, True])
-def test_rows_of_a_table(alike, ends_alike):
-    """Catches another row or number, and rows taken for equal where only some are."""
-    values = whole(5, 7)
-    if alike:
-        values[:] = values[0]
-    elif ends_alike:
-        values[-1] = values[0]
-    row = RNG.integers(5, size=40).astype(np.int32)
-    place, x = RNG.integers(7, size=40).astype(np.int32), whole(40)
-
-    def read(row, place, x):
-        table = Table(jnp.asarray(values), row)
-        return (
-            table[place],
-            table.whole(),
-            Table(table.values, row // 2).at(row - row // 2),
-            table.apply(lambda own, x: x * own[2] + own[3], x),
-        )
-
-    own = values[row]
-    wanted = own[np.arange(40), place], own, own, x * own[:, 2] + own[:, 3]
-    for found in (jax.vmap(read)(row, place, x), jax.jit(jax.vmap(read))(row, place, x)):
-        for mine, right in zip(found, wanted, strict=True):
-            np.testing.assert_array_equal(mine, right)
 
 
 @pytest.mark.parametrize("together", [False, True])
@@ -204,10 +79,10 @@ def test_numbers_are_put_where_they_lie(batched, together):
     values, new = whole(3, 8, 7), whole(3, 8)
     row = np.stack([RNG.permutation(8) for _ in range(3)]).astype(np.int32)
     place, where = RNG.integers(7, size=(3, 8)).astype(np.int32), RNG.random((3, 8)) < 0.5
-    wanted = values.copy()
+    expected = values.copy()
     for trial in range(3):
         at = where[trial]
-        wanted[trial, row[trial, at], place[trial, at]] = new[trial, at]
+        expected[trial, row[trial, at], place[trial, at]] = new[trial, at]
 
     def put(values, row, place, new, where):
         return Table(values, row).put(place, new, where).values
@@ -215,11 +90,11 @@ def test_numbers_are_put_where_they_lie(batched, together):
     # Elements are in one array, or batched over a table that they share.
     one = jax.vmap(put, (None, 0, 0, 0, 0), out_axes=None) if together else put
     if batched:
-        found = jax.jit(jax.vmap(one))(values, row, place, new, where)
+        actual = jax.jit(jax.vmap(one))(values, row, place, new, where)
     else:
         given = (values, row, place, new, where)
-        found = np.stack([jax.jit(one)(*(x[trial] for x in given)) for trial in range(3)])
-    np.testing.assert_array_equal(found, wanted)
+        actual = np.stack([jax.jit(one)(*(x[trial] for x in given)) for trial in range(3)])
+    np.testing.assert_array_equal(actual, expected)
 
 
 # --- loops ---
@@ -237,7 +112,7 @@ def test_loops_end_where_they_end(platform, most):
             x, steps = state
             return jnp.floor(x / 2), jnp.where(x > 0, number.astype(np.float64) + 1, steps)
 
-        return rare.repeat_steps(step, (x, jnp.zeros(x.shape)), lambda _, s: s[0] > 0, most)[1]
+        return rare.repeated(step, (x, jnp.zeros(x.shape)), lambda _, s: s[0] > 0, most)[1]
 
     def added(x):
         return rare.short_loop(5, lambda number, total: 2 * total + number, x)
@@ -249,101 +124,4 @@ def test_loops_end_where_they_end(platform, most):
     np.testing.assert_array_equal(jit_for(platform, jax.vmap(added))(x), 32 * x + 26)
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
-def test_what_is_stored_is_what_was_given(platform):
-    """Catches the other branch's values, in a batch and out of it."""
-    values = np.arange(6), whole(6), np.arange(6) % 2 == 0
-
-    def kept(number, *values):
-        return rare.store_once(number >= 0, *values)
-
-    for number, draw in (
-        (np.int64(1), kept),
-        (np.int64(1), jax.vmap(kept, (None, 0, 0, 0))),
-        (np.arange(6), jax.vmap(kept, (0, None, 0, None))),
-    ):
-        found = jit_for(platform, draw)(number, *values)
-        for mine, right in zip(found, values, strict=True):
-            np.testing.assert_array_equal(mine, np.broadcast_to(right, mine.shape), strict=True)
-
-
-def test_a_program_is_traced_for_one_platform_in_one_thread():
-    """Catches a setting that outlives its program, also one that fails, or is another thread's."""
-    seen = []
-    with pytest.raises(ZeroDivisionError), backend.trace_for("gpu"), backend.trace_for("tpu"):
-        thread = threading.Thread(target=lambda: seen.append(backend.is_accelerated()))
-        thread.start()
-        thread.join()
-        seen.append(backend.is_accelerated())
-        with backend.trace_for("cpu"):
-            seen.append(backend.is_accelerated())
-        seen.append(backend.is_accelerated())
-        1 / 0  # noqa: B018
-    assert [*seen, backend.is_accelerated()] == [False, True, False, True, False]
-
-
 # --- what many share ---
-
-
-@pytest.mark.parametrize("platform", PLATFORMS)
-@pytest.mark.parametrize(("distinct", "few"), [(1, True), (16, True), (17, False)])
-def test_what_many_ask_for_is_worked_out_once(distinct, few, platform):
-    """Catches another's answer, zeros of either sign or missing values taken for one another, and
-    work that is done for every trial."""
-    counted = []
-
-    def slow(x, pair):
-        def seen(x):
-            counted.append(np.size(x))
-            return x
-
-        same = jax.ShapeDtypeStruct((), jnp.float64)
-        x = jax.pure_callback(seen, same, x, vmap_method="expand_dims")
-        return {"x": x, "y": 1.0 / pair["y"], "number": pair["number"] + 1}
-
-    values = np.array([np.nan, *RNG.normal(size=15)])[: min(distinct, 8)]
-    asked = [(x, zero) for x in values for zero in (0.0, -0.0)]
-    asked = [*asked, (7.0, 3.0)][:distinct]
-    rows = RNG.permutation(np.resize(np.arange(distinct), 96))
-    x, y = np.array(asked)[rows].T
-    pair = {"y": y, "number": rows.astype(np.int64) * 0 + 2**53}
-    with np.errstate(divide="ignore"):
-        found = jit_for(platform, functools.partial(rare.map_distinct, slow))(x, pair)
-        found, wanted = jax.tree.map(np.asarray, found), 1.0 / y
-    np.testing.assert_array_equal(found["x"], x)
-    np.testing.assert_array_equal(found["y"], wanted)
-    np.testing.assert_array_equal(found["number"], 2**53 + 1)
-    assert sum(counted) == (16 if few and platform == "cpu" else 96)
-
-
-def test_whole_numbers_that_differ_are_not_taken_for_one_another():
-    """Catches integers told apart as float64, which has one number for several of them."""
-    number = 2**53 + np.arange(20) % 2
-    found = jax.jit(functools.partial(rare.map_distinct, lambda x: x + 1))(number)
-    np.testing.assert_array_equal(found, number + 1)
-
-
-@pytest.mark.parametrize("platform", PLATFORMS)
-@pytest.mark.parametrize(
-    ("size", "elements", "block"), [(96, 2**12, 16), (96, 3, 32), (7, 2**12, 1), (12, 2**20, 1)]
-)
-def test_blocks_are_of_a_size_that_a_cache_holds(size, elements, block, platform):
-    """Catches trials of another block, a block that does not divide their number, and arrays of
-    all trials at once on a processor."""
-    counted = []
-
-    def function(pair, key):
-        def seen(x):
-            counted.append(len(np.ravel(x)))
-            return x
-
-        same = jax.ShapeDtypeStruct((), jnp.float64)
-        x = jax.pure_callback(seen, same, pair["x"], vmap_method="expand_dims")
-        return {"x": x + pair["rows"].sum(), "u": jax.random.uniform(key)}
-
-    key = jax.random.split(jax.random.key(0), size)
-    given = {"x": whole(size), "rows": whole(size, 3)}
-    found = jit_for(platform, rare.map_in_blocks(function, elements))(given, key)
-    np.testing.assert_array_equal(found["x"], given["x"] + given["rows"].sum(axis=1))
-    np.testing.assert_array_equal(found["u"], jax.vmap(jax.random.uniform)(key))
-    assert counted == ([block] * (size // block) if platform == "cpu" else [size])

@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import quick
-from draws import ALPHA, MILLION, at_uniform, group_sums, induced_cdf, jit_for, two_sided, words
+from draws import ALPHA, MILLION, at_uniform, group_sums, induced_cdf, jit_for, words
 from plugs import ThreePoint
 from scipy import special, stats
 
-from fmab_jax.core import binomials, keys, rewards, samplers
+from fmab_jax.core import keys, rewards
 from fmab_jax.core.rewards import Bernoulli, FiniteSupport, Gaussian, Law, Ratings
 from fmab_jax.draws import groups
 
@@ -62,10 +62,10 @@ def induced_distance(quantile, exact):
     k = np.arange(max(0, inside[0] - 1), inside[-1] + 1)
     cdf = induced_cdf(lambda u: np.asarray(quantile(u)) <= k, k.shape)
     masses = np.diff(np.r_[0.0, cdf, 1.0])
-    due = np.r_[exact[k], 0.0]
-    due[0] += exact[: k[0]].sum()
-    due[-1] = max(0.0, 1 - due[:-1].sum())
-    return float(np.abs(masses - due).sum() / 2)
+    expected = np.r_[exact[k], 0.0]
+    expected[0] += exact[: k[0]].sum()
+    expected[-1] = max(0.0, 1 - expected[:-1].sum())
+    return float(np.abs(masses - expected).sum() / 2)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -81,8 +81,8 @@ def one_pull(law, tables):
     if len(tables) == 1:
         return np.array([float(c[0, 0]) for c in _cumulants(law, *parameters)])
     member = jnp.ones((1, len(tables)))
-    found = jax.jit(groups.sum_cumulants, static_argnums=0)(law, parameters, member)
-    return np.asarray(found)[:, 0, 0]
+    actual = jax.jit(groups.sum_cumulants, static_argnums=0)(law, parameters, member)
+    return np.asarray(actual)[:, 0, 0]
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -128,17 +128,12 @@ def distance(law, tables, pulls):
 # --- agents that differ: one draw for all ---
 
 GROUPS = [
-    (5, 40, 0.3, 0.7),
-    (5, 40, 0.0, 0.3),
-    (50, 4, 0.2, 0.8),
-    (50, 10, 0.0, 1.0),
-    (50, 12, 0.0, 0.1),
-    (50, 100, 0.4, 0.6),
-    (20, 30, 0.9, 1.0),
-    (50, 14, 0.0, 1.0),
-    (3, 1000, 0.0, 0.2),
-    (100, 2000, 0.97, 1.0),
-    (2, 2000, 0.01, 0.99),
+    (5, 0.3, 0.7),
+    (50, 0.2, 0.8),
+    (50, 0.4, 0.6),
+    (50, 0.0, 1.0),
+    (3, 0.0, 0.2),
+    (2, 0.01, 0.99),
 ]
 
 
@@ -158,20 +153,18 @@ def test_law_of_agents_that_differ(cell):
 
     A wrong cumulant, a sum over too few agents, or a threshold below 60 shows.
     """
-    agents, pulls, low, high = cell
+    agents, low, high = cell
     means, law = group(agents, low, high), Bernoulli()
     fewest = fewest_pulls(law, means)
     assert fewest * one_pull(law, means)[1] >= 64
-    for n in {fewest, max(pulls, fewest), 3 * fewest}:
+    for n in {fewest, 3 * fewest}:
         assert distance(law, means, n) <= 1e-6, n
 
 
 @pytest.mark.parametrize("rare", [3e-4, 3e-3, 0.03, 0.1])
 def test_law_of_agents_that_are_opposite(rare):
-    """Catches a threshold that trusts an unskewed law too early; at variance 40 it is 2.6e-6 off.
-
-    Negative control in the same cell: two fifths of the pulls are seen to be too few.
-    """
+    """Catches a threshold that trusts an unskewed law too early; at variance 40 it is 2.6e-6 off,
+    and two fifths of the pulls are seen to be too few."""
     means, law = opposite(6, rare), Bernoulli()
     fewest = fewest_pulls(law, means)
     assert distance(law, means, fewest) <= 1e-6
@@ -203,17 +196,15 @@ def distance_of_few(means, pulls):
 
 
 FEW = {
-    "even": group(50, 0.0, 1.0),
     "rare": group(50, 0.0, 0.1),
     "sure": group(50, 0.93, 1.0),
     "one of many": np.r_[np.full((49, 1), 1e-3), [[0.5]]],
     "opposite": opposite(6, 0.003),
     "two": np.array([[0.3], [0.99]]),
-    "coins": np.full((10, 1), 0.5),
 }
 
 
-@pytest.mark.parametrize("name", quick.only(FEW, "rare", "sure", "two"))
+@pytest.mark.parametrize("name", FEW)
 def test_law_of_few_rewards_of_agents_that_differ(name):
     """Catches one draw for sums that are too small for it, and a check that picks a wrong count."""
     means = FEW[name]
@@ -224,79 +215,12 @@ def test_law_of_few_rewards_of_agents_that_differ(name):
         assert distance_of_few(means, pulls) <= 1e-6, pulls
 
 
-@pytest.mark.parametrize("broken", ["no check", "always the next", "one agent too few"])
-def test_broken_checks_are_seen(broken, monkeypatch):
-    """Negative control of the test above: each fault moves the law by more than 1e-6."""
-    at_most = binomials.binomials_at_most
-    if broken == "no check":
-        monkeypatch.setattr(binomials, "doubtful_step", lambda u, _: jnp.full(u.shape, jnp.nan))
-    elif broken == "always the next":
-        monkeypatch.setattr(binomials, "binomials_at_most", lambda k, *_: jnp.zeros(k.shape))
-    else:
-        monkeypatch.setattr(
-            binomials,
-            "binomials_at_most",
-            lambda k, n, inside, p: at_most(k, n, inside.at[0].set(0.0), p),
-        )
-    assert distance_of_few(FEW["sure"], 9) > 1e-6
-
-
-def test_expansion_errs_by_less_than_is_checked():
-    """Catches a bound on the expansion's error that some group of agents exceeds."""
-    rng = np.random.default_rng(7)
-    for _ in range(200):
-        agents, kind = rng.choice([2, 7, 50]), rng.integers(3)
-        means = [
-            rng.random((agents, 1)) * rng.random(),
-            np.where(rng.random((agents, 1)) < 0.5, 0.1 * rng.random(), 1 - 0.1 * rng.random()),
-            rng.beta(0.2, 0.2, (agents, 1)),
-        ][kind]
-        one = np.array([c.sum() for c in Bernoulli().cumulants(jnp.asarray(means))])
-        pulls = math.ceil(rng.uniform(10.1, 60) / max(one[1], 1e-12))
-        if pulls * agents > 20_000:
-            continue
-        exact = convolved([np.array([1 - p, p]) for p in means[:, 0]], [pulls] * agents)
-        below, above = np.cumsum(exact), np.cumsum(exact[::-1])[::-1] - exact
-        likely = (below > 1e-7) & (above > 1e-7)
-        # At its own distribution function's value, the edge of a count is the count.
-        # As long for all groups: nothing is compiled anew.
-        k, u = (np.resize(x, 512) for x in (np.flatnonzero(likely), below[likely]))
-        smooth = samplers.apply_sheppard([jnp.full(k.shape, pulls * c) for c in one])
-        error = np.abs(np.asarray(samplers.smooth_quantile(jnp.asarray(u), smooth)) - 0.5 - k)
-        allowed = (0.04 + 0.006 * stats.norm.ppf(u) ** 6) / (pulls * one[1]) ** 2
-        assert (error < np.minimum(allowed, 0.5)).all()
-
-
-AT_MOST = [
-    *((14, 50, 0.05), (14, 50, 0.93), (10**9, 50, 1e-9), (10**9, 3, 1 - 4e-9)),
-    *((100, 1, 0.5), (1, 200, 0.5), (20, 7, 0.0), (20, 7, 1.0)),
-]
-
-
-@pytest.mark.parametrize(("trials", "agents", "mean"), AT_MOST)
-def test_distribution_function_of_a_sum(trials, agents, mean):
-    """Catches a window that is too narrow, a phase that loses digits, and agents left out."""
-    total = agents * trials
-    k = np.arange(np.round(total * mean) - 40, np.round(total * mean) + 41)
-    inside = np.r_[np.ones(agents), 0.0][:, None] * np.ones(len(k))
-    means = np.r_[np.full(agents, mean), 0.5][:, None] * np.ones(len(k))
-    arguments = (k, np.full(len(k), float(trials)), inside, means)
-    found = jax.jit(binomials.binomials_at_most)(*map(jnp.asarray, arguments))
-    np.testing.assert_allclose(found, stats.binom(total, mean).cdf(k), atol=1e-9)
-
-
 # --- ratings ---
 
 TABLES = {
-    "three, even": [1, 1, 1],
-    "three, skewed": [0.7, 0.2, 0.1],
     "three, rare top": [0.95, 0.04, 0.01],
     "three, comb of two": [0.5, 0.004, 0.496],
-    "three, peaked": [0.026, 0.896, 0.078],
-    "five, even": [1, 1, 1, 1, 1],
     "five, loved": [0.02, 0.03, 0.1, 0.25, 0.6],
-    "five, bell": [1, 4, 6, 4, 1],
-    "five, love or hate": [0.4, 0.1, 0.05, 0.1, 0.35],
     "five, comb of four": [0.5, 0.002, 0.001, 0.002, 0.495],
     "five, comb of two": [0.3, 0.001, 0.4, 0.002, 0.297],
     "five, comb of three": [0.5, 0.001, 0.003, 0.494, 0.002],
@@ -325,54 +249,6 @@ def test_law_of_ratings_by_agents_that_differ():
     assert fewest < 30 and distance(law, table, fewest) <= 1e-6
 
 
-@pytest.mark.slow
-def test_law_of_random_ratings():
-    """Catches a law, of 2 to 7 levels, with 1e-6 or more at its threshold; 400 are tried."""
-    rng = np.random.default_rng(5)
-    for number in range(400):
-        levels = int(rng.integers(2, 8))
-        table = rng.dirichlet(np.full(levels, 10 ** rng.uniform(-1, 1.3)))
-        if number % 3 == 0:
-            table = table * 10 ** rng.uniform(-4, 0, levels)
-        table /= table.sum()
-        law = Ratings(range(levels))
-        one = one_pull(law, table[None, :])
-        if table.max() > 0.9995 or not believed(law, 30_000 * one):
-            continue
-        n = fewest_pulls(law, table[None, :])
-        assert distance(law, table[None, :], n) <= 1e-6, (table, n)
-
-
-def test_combs_are_seen_only_by_their_decay(monkeypatch):
-    """Negative control: catches a comparison of laws that could not fail.
-
-    Without the decay, ratings of 1 and 5 with few between are believed while they are a comb.
-    """
-    table = np.array([[0.5, 0.0005, 0.0, 0.0005, 0.499]])
-    law = Ratings([1, 2, 3, 4, 5])
-    monkeypatch.setattr(samplers, "_DECAY", 0.0)
-    _smooth.clear_cache()
-    early = fewest_pulls(law, table)
-    monkeypatch.undo()
-    _smooth.clear_cache()
-    assert fewest_pulls(law, table) > 20 * early
-    assert distance(law, table, early) > 0.1
-
-
-def test_decay_bounds_the_characteristic_function():
-    """Catches a comb between the frequencies that are looked at: a fine grid finds none."""
-    rng = np.random.default_rng(2)
-    t = np.linspace(1, np.pi, 20_001)
-    for levels in (2, 3, 4, 5, 7, 9, 13):
-        for _ in range(20):
-            table = rng.dirichlet(np.full(levels, 10 ** rng.uniform(-1.5, 1)))
-            phi = np.abs(np.exp(1j * t[:, None] * np.arange(levels)) @ table)
-            due = -np.log(np.maximum(phi, 1e-300)).min()
-            found = one_pull(Ratings(range(levels)), table[None, :])[6]
-            # The grid sees nothing below the nodes by more than a tenth.
-            assert found <= 1.1 * due + 1e-12
-
-
 def test_cumulants_by_another_route():
     """Catches a wrong coefficient: cumulants are derivatives of the logarithm of phi at 0."""
     rng = np.random.default_rng(1)
@@ -381,8 +257,10 @@ def test_cumulants_by_another_route():
     points = 64
     z = 0.4 * np.exp(2j * np.pi * np.arange(points) / points)
     series = np.fft.fft(np.log(np.exp(z[:, None] * np.arange(5)) @ table)) / points
-    due = [(series[k] / 0.4**k).real * math.factorial(k) for k in range(1, 7)]
-    np.testing.assert_allclose(one_pull(Ratings([1, 2, 3, 4, 5]), table[None, :])[:6], due, 1e-6)
+    expected = [(series[k] / 0.4**k).real * math.factorial(k) for k in range(1, 7)]
+    np.testing.assert_allclose(
+        one_pull(Ratings([1, 2, 3, 4, 5]), table[None, :])[:6], expected, 1e-6
+    )
     coin = one_pull(Bernoulli(), np.array([[0.3]]))
     np.testing.assert_allclose(one_pull(Ratings([0, 1]), np.array([[0.7, 0.3]])), coin, 1e-12)
 
@@ -402,82 +280,41 @@ def chi_square(values, support, exact):
     """Returns the p-value of draws against a law on sorted points, cells pooled to 25 expected."""
     place = np.searchsorted(support - 1e-9, values, side="right") - 1
     assert np.abs(values - support[place]).max() < 1e-12
-    due = len(values) * exact
-    order = np.argsort(due)
-    seen = np.bincount(place, minlength=len(support))[order]
-    due = due[order]
-    rare = np.searchsorted(np.cumsum(due), 25) + 1
-    pooled = [np.r_[x[:rare].sum(), x[rare:]] for x in (seen, due)]
+    expected = len(values) * exact
+    order = np.argsort(expected)
+    observed = np.bincount(place, minlength=len(support))[order]
+    expected = expected[order]
+    rare = np.searchsorted(np.cumsum(expected), 25) + 1
+    pooled = [np.r_[x[:rare].sum(), x[rare:]] for x in (observed, expected)]
     return float(stats.chisquare(pooled[0], pooled[1] * pooled[0].sum() / pooled[1].sum()).pvalue)
 
 
-@pytest.mark.parametrize("pulls", [1, 3, 16, 17, 40])
-@pytest.mark.parametrize("name", ["five, loved", "five, comb of four", "three, rare top"])
+@pytest.mark.parametrize(("pulls", "name"), [(1, "five, loved"), (17, "five, comb of four")])
 def test_small_sums_of_ratings(name, pulls):
     """Catches a binomial with another level's share, a reused uniform, or a lost level."""
     table = np.array(TABLES[name]) / sum(TABLES[name])
     law = Ratings(range(len(table)))
     values = np.asarray(million_sums(law, *words(pulls), jnp.float64(pulls), tuple(table)))
     exact = convolved([table], [pulls])
-    support = np.arange(len(exact)) / (len(table) - 1)
-    assert chi_square(values, support, exact) > ALPHA
-    # Negative control: a hundredth of one level moved to the next is seen.
-    moved = table + 0.01 * table.max() * (np.arange(len(table)) == 1)
-    moved[table.argmax()] -= 0.01 * table.max()
-    assert chi_square(values, support, convolved([moved], [pulls])) < ALPHA
+    assert chi_square(values, np.arange(len(exact)) / (len(table) - 1), exact) > ALPHA
 
 
-@pytest.mark.slow
-def test_ratings_without_a_lattice():
-    """Catches levels that are rounded to a lattice: sums of three tell all ten apart."""
-    levels, table = (1.0, 1.0 + math.sqrt(2) / 7, 3.7), np.array([0.3, 0.5, 0.2])
-    law = Ratings(levels)
-    for pulls in (3, 18):
-        assert not believed(law, pulls * one_pull(law, table[None, :]))
-    values = np.asarray(million_sums(law, *words(3), jnp.float64(3), tuple(table)))
-    scaled = (np.array(levels) - 1) / 2.7
-    counts = [(i, j, 3 - i - j) for i in range(4) for j in range(4 - i)]
-    support = np.array([np.dot(c, scaled) for c in counts])
-    exact = np.array([stats.multinomial.pmf(c, 3, table) for c in counts])
-    order = np.argsort(support)
-    assert chi_square(values, support[order], exact[order]) > ALPHA
-
-
-@pytest.mark.slow
-def test_large_sums_of_ratings_that_are_never_believed():
-    """Catches an exact path that stops at few pulls: mean and variance of a billion pulls."""
-    law, table = Ratings([0, 1, math.pi]), (0.2, 0.5, 0.3)
-    values = np.asarray(million_sums(law, *words(4), jnp.float64(1e9), table))
-    scaled = np.array([0, 1 / math.pi, 1])
-    mean = np.dot(table, scaled)
-    variance = np.dot(table, scaled**2) - mean**2
-    z = (values - 1e9 * mean) / math.sqrt(1e9 * variance)
-    assert two_sided(z.mean() * 1e3) > ALPHA
-    assert two_sided((np.mean(z**2) - 1) * math.sqrt(MILLION / 2)) > ALPHA
-
-
-@pytest.mark.parametrize("pulls", [1, 5, 700])
+@pytest.mark.parametrize("pulls", [1, 700])
 def test_a_law_of_somebody_else(pulls):
     """Catches a finite law that needs more than its levels and probabilities."""
-    law, mean = ThreePoint(0.8), 0.3
-    table = np.array([float(p[0, 0]) for p in law.parameters(jnp.full((1, 1), mean))])
-    np.testing.assert_allclose(float(law.mean(*map(jnp.float64, table))), mean, rtol=1e-15)
+    law = ThreePoint(0.8)
+    table = np.array([float(p[0, 0]) for p in law.parameters(jnp.full((1, 1), 0.3))])
     values = np.asarray(million_sums(law, *words(6), jnp.float64(pulls), tuple(table)))
     exact = convolved([table], [pulls])
     assert chi_square(values, np.arange(len(exact)) / 2, exact) > ALPHA
     assert law.describe() == {"law": "three-point", "middle": 0.8, "levels": [0.0, 0.5, 1.0]}
-    assert law == ThreePoint(0.8) and hash(law) != hash(ThreePoint(0.7))
 
 
 @pytest.mark.parametrize("pulls", [1, 30, 2000])
 def test_a_continuous_law_of_somebody_else(pulls):
     """Catches a lattice forced upon rewards that have none, or sums of normal shape."""
-    law = Exponential()
-    values = np.asarray(million_sums(law, *words(7), jnp.float64(pulls), (0.5,)))[:100_000]
-    assert stats.kstest(values, stats.gamma(pulls, scale=0.5).cdf).pvalue > ALPHA
-    if pulls == 30:
-        normal = stats.norm(pulls / 2, math.sqrt(pulls) / 2)
-        assert stats.kstest(values, normal.cdf).pvalue < ALPHA
+    values = np.asarray(million_sums(Exponential(), *words(7), jnp.float64(pulls), (0.5,)))
+    assert stats.kstest(values[:100_000], stats.gamma(pulls, scale=0.5).cdf).pvalue > ALPHA
 
 
 # --- Gaussian rewards ---
@@ -493,30 +330,12 @@ def test_gaussian_sums_are_one_normal_draw():
     lane = jnp.arange(3, dtype=jnp.uint32)
     for pulls in (0.0, 1.0, 1e4):
         wide = [jnp.broadcast_to(word, (3,)) for word in words(8)]
-        found = jax.jit(law.total)(*wide, lane, jnp.full(3, pulls), mean[0], sd[0])
+        actual = jax.jit(law.total)(*wide, lane, jnp.full(3, pulls), mean[0], sd[0])
         z = special.ndtri(np.asarray(keys.uniform(*words(8), lane)))
-        due = pulls * np.array([-3.0, 0.5, 1e6]) + np.sqrt(pulls) * 0.25 * z
-        np.testing.assert_allclose(found, due, rtol=1e-14)
+        expected = pulls * np.array([-3.0, 0.5, 1e6]) + np.sqrt(pulls) * 0.25 * z
+        np.testing.assert_allclose(actual, expected, rtol=1e-14)
     assert (law.sensitivity, law.describe()["sd"]) == (math.inf, None)
     assert Gaussian(0.25).describe() == {"law": "gaussian", "sd": 0.25}
-
-
-def test_gaussian_sums_over_agents():
-    """Catches agents whose means or variances are not added."""
-    law, _ = Gaussian(1.0).bind()
-    mean, sd = jnp.asarray([[1.0], [2.0], [6.0]]), jnp.asarray([[0.5]])
-    member = jnp.asarray([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
-
-    cumulants = groups.sum_cumulants(law, (mean, sd), member)
-    np.testing.assert_array_equal(np.asarray(cumulants)[:2, :, 0], [[7.0, 2.0], [0.5, 0.25]])
-
-    @jax.jit
-    def drawn(pulls):
-        return group_sums(law, words(9), jnp.zeros(1, int), 1, pulls, (mean, sd), member)
-
-    z = special.ndtri(np.asarray(keys.uniform(*words(9), jnp.arange(2, dtype=jnp.uint32))))
-    expected = [700 + z[0] * math.sqrt(50), 200 + z[1] * 5]
-    np.testing.assert_allclose(np.asarray(drawn(100.0))[0], expected, rtol=1e-14)
 
 
 # --- one reward ---
@@ -581,15 +400,15 @@ def test_small_group_sums_are_the_sums_of_their_agents(law):
     pulls = np.where(alive, np.resize([3.0, 9.0], 40)[:, None], 0.0)
     parameters = parameters_of(law, 40)
     batched = jax.jit(jax.vmap(functools.partial(summed, law), (0, 0, 0, None)))
-    found = np.asarray(batched(seeds, pulls, parameters, MEMBER))
+    actual = np.asarray(batched(seeds, pulls, parameters, MEMBER))
 
     def alone(seed, pulls, parameters):
         lane = keys.lanes(ROWS, jnp.asarray(ARM, jnp.uint32), WIDTH)
         return law.total(*words_of(seed), lane, pulls[None, :], *(x[:, ARM] for x in parameters))
 
-    each = np.asarray(jax.jit(jax.vmap(alone))(seeds, pulls, parameters))
-    np.testing.assert_array_equal(found, np.einsum("gr,sra->sga", MEMBER, each))
-    assert len(np.unique(found)) > 10 and not found.swapaxes(1, 2)[~alive].any()
+    item = np.asarray(jax.jit(jax.vmap(alone))(seeds, pulls, parameters))
+    np.testing.assert_array_equal(actual, np.einsum("gr,sra->sga", MEMBER, item))
+    assert len(np.unique(actual)) > 10 and not actual.swapaxes(1, 2)[~alive].any()
 
 
 @pytest.mark.parametrize("platform", quick.only(["cpu", "gpu"], "gpu"))
@@ -601,31 +420,13 @@ def test_group_sums_do_not_depend_on_batch_or_room(law, platform):
     pulls = np.resize([4.0, 90.0, 1e6], 64)
     parameters = parameters_of(law, 64)
     batched = jax.vmap(functools.partial(summed, law), (0, 0, 0, None))
-    due = np.asarray(jit_for("cpu", batched)(seeds, pulls, parameters, MEMBER))
+    expected = np.asarray(jit_for("cpu", batched)(seeds, pulls, parameters, MEMBER))
     many = jit_for(platform, batched)
     part = tuple(x[:7] for x in parameters)
-    np.testing.assert_array_equal(many(seeds[:7], pulls[:7], part, MEMBER), due[:7])
+    np.testing.assert_array_equal(many(seeds[:7], pulls[:7], part, MEMBER), expected[:7])
     wide = tuple(np.pad(x, ((0, 0), (0, 13 - ROWS), (0, 0))) for x in parameters)
-    found = many(seeds, pulls, wide, np.pad(MEMBER, ((0, 0), (0, 13 - ROWS))))
-    np.testing.assert_array_equal(found, due)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("pulls", [6.0, 60.0])
-def test_draws_of_group_sums(pulls):
-    """Catches groups that share a uniform, or a sum that is cut at one agent's range."""
-    means = np.array([[0.2], [0.5], [0.9], [0.4], [0.7]]) * np.ones(WIDTH)
-    many = jax.jit(jax.vmap(functools.partial(summed, Bernoulli()), (0, None, None, None)))
-    seeds = np.arange(200_000, dtype=np.uint32)
-    wide = np.array([[1.0, 1, 1, 0, 0], [0, 0, 0, 1, 1]])
-    found = np.asarray(many(seeds, pulls, (means,), wide))
-    for g, agents in enumerate(([0.2, 0.5, 0.9], [0.4, 0.7])):
-        exact = convolved([np.array([1 - p, p]) for p in agents], [int(pulls)] * len(agents))
-        for arm in range(3):
-            assert chi_square(found[:, g, arm], np.arange(len(exact)), exact) > ALPHA
-    flat = found.reshape(len(seeds), 6)
-    pairs = np.corrcoef(flat.T)[np.triu_indices(6, 1)]
-    assert two_sided(np.abs(pairs).max() * math.sqrt(len(seeds))) * len(pairs) > ALPHA
+    actual = many(seeds, pulls, wide, np.pad(MEMBER, ((0, 0), (0, 13 - ROWS))))
+    np.testing.assert_array_equal(actual, expected)
 
 
 @pytest.mark.parametrize("platform", ["cpu", "gpu"])
@@ -640,66 +441,13 @@ def test_agents_may_share_their_law(law, platform):
     shared = [np.full((9, 1), p) for p in table]
     draw = jit_for(platform, lambda *given: law.total(*words(), *given))
     wide = [np.broadcast_to(x, shape) for x in (pulls, *shared)]
-    found = np.asarray(draw(lane, pulls, *shared))
+    actual = np.asarray(draw(lane, pulls, *shared))
     # Rounding may differ where there is no lattice.
-    np.testing.assert_allclose(found, draw(lane, *wide), rtol=4e-16)
-    assert (found[0] == 0).all() and (found[1:] != 0).any(axis=1).all()
-
-
-@pytest.mark.slow
-def test_sums_that_are_sure():
-    """Catches noise on arms that always, or never, pay; and agents that are looped over for it."""
-    means = np.full((ROWS, WIDTH), 0.5)
-    means[:, ARM] = [1.0, 0.0, 1.0]
-    means[1:, ARM[2]] = 0.0
-    found = summed(
-        Bernoulli(),
-        jnp.uint32(0),
-        jnp.float64(1e9),
-        (jnp.asarray(means),),
-        jnp.asarray(MEMBER),
-    )
-    np.testing.assert_array_equal(found, [[2e9, 0, 1e9], [2e9, 0, 0]])
-
-
-def test_an_empty_group_draws_nothing():
-    """Catches 0 / 0, or the first agent's rewards, in a group without members."""
-    member = jnp.asarray(np.vstack([MEMBER[0], np.zeros(ROWS)]))
-    parameters = tuple(jnp.asarray(x[0]) for x in parameters_of(Bernoulli(), 1))
-    draw = jax.jit(lambda seed: summed(Bernoulli(), seed, jnp.float64(50.0), parameters, member))
-    found = draw(jnp.uint32(0))
-    assert (np.asarray(found)[1] == 0).all() and (np.asarray(found)[0] > 0).any()
+    np.testing.assert_allclose(actual, draw(lane, *wide), rtol=4e-16)
+    assert (actual[0] == 0).all() and (actual[1:] != 0).any(axis=1).all()
 
 
 # --- statements of laws ---
-
-
-def test_the_nearest_levels_leave_all_cumulants_finite():
-    """Catches levels that are so near that a sixth moment is infinite, or times any pulls is."""
-    law = Ratings([0, 1e-40, 1])
-    table = [jnp.array(p) for p in (0.25, 0.25, 0.5)]
-    found = np.array([float(each) for each in law.cumulants(*table)])
-    assert np.isfinite(found * 1e15 * 1e18).all()
-    # In steps of 1e-40, half of the rewards are 1: the cumulants of a fair coin.
-    due = [0.5 * 1e40, 0.25 * 1e80, 0.0, -0.125 * 1e160, 0.0, 0.25 * 1e240]
-    np.testing.assert_allclose(found[[0, 1, 3, 5]], np.array(due)[[0, 1, 3, 5]], rtol=1e-12)
-
-
-def test_laws_are_values():
-    """Catches laws that differ but describe, label, compare or hash alike."""
-    laws = [
-        Bernoulli(),
-        Gaussian(0.1),
-        Gaussian(0.10000000000000002),
-        Ratings([1, 2, 3]),
-        Ratings([1, 2, 4]),
-        ThreePoint(),
-        ThreePoint(0.2),
-    ]
-    assert len(set(laws)) == len({str(law.describe()) for law in laws}) == len(laws)
-    assert len({law.label() for law in laws}) == len(laws)
-    assert Ratings((1.0, 2.0)) == Ratings([1, 2]) and Gaussian(1) == Gaussian(1.0)
-    assert (Bernoulli().sensitivity, Ratings([3, 9]).sensitivity) == (1.0, 1.0)
 
 
 @pytest.mark.parametrize(
