@@ -40,8 +40,6 @@ NAMES = (
     "readings",
     "theory_runs",
     "audit",
-    "maps",
-    "multiverse",
     "claims",
     "arena",
     "arena_settings",
@@ -52,7 +50,7 @@ NAMES = (
     "pages",
 )
 # What is drawn elsewhere than it is simulated.
-FIGURES = {name: f"{name}_figures" for name in ("arena", "arena_fronts", "multiverse")}
+FIGURES = {name: f"{name}_figures" for name in ("arena", "arena_fronts")}
 QUICK_HORIZON, QUICK_SEEDS, QUICK_FOLDER = 10**4, 20, "runs/quick"
 
 
@@ -147,15 +145,9 @@ def run(
     began = time.perf_counter()
     experiment = import_module(f"experiments.{FIGURES.get(name, name)}")
     load = functools.cache(lambda other: results_of(other, horizons, seeds, runs, quick))
-    if name in ("multiverse", "claims"):
-        # They judge what the others have simulated, and some sweeps of their own.
+    if name == "claims":  # on what the others have simulated, and some sweeps of its own
         data = experiment.Data(load.__wrapped__, horizons, seeds, runs)
-        more: tuple[Any, ...] = ()
-        if name == "claims":
-            more = (import_module("experiments.multiverse").shares(folder),)
-        elif quick and name == "multiverse":
-            more = (import_module("experiments.multiverse").QUICK,)
-        simulated, written = 0.0, experiment.judge(data, folder, *more)
+        simulated, written = 0.0, experiment.judge(data, folder)
     elif name == "pages":
         # Only what was drawn into figures/ is told on the pages.
         own = folder.resolve() == (experiment.ROOT / "figures").resolve()

@@ -34,12 +34,6 @@ from experiments import (
     fig10_graphs,
     fig12_heterogeneous_structures,
     fig13_heterogeneity,
-    maps_gaps,
-    maps_pairs,
-    maps_regimes,
-    maps_waits,
-    multiverse,
-    multiverse_figures,
     pictures,
     ratings,
     table2_fig11_hybrid,
@@ -133,12 +127,6 @@ def _front(rows: Rows) -> Draw:
     return arena_fronts_figures.front_page(told, arena_fronts.HORIZON)
 
 
-def _bars(rows: Rows) -> Draw:
-    told = [multiverse.told_of(row) for row in rows]
-    order = multiverse_figures.ordered(dict.fromkeys(each.sentence for each in told))
-    return multiverse_figures.bars_page(order, multiverse.counts_of(told))
-
-
 # What else is read, by its name.
 BESIDE: Mapping[Any, Callable[[str], str]] = {
     _leaks: lambda name: name.replace("leak", "links"),
@@ -157,13 +145,6 @@ WAYS: Mapping[str, Callable[..., Draw]] = {
     "fig11_hybrid_cost": table2_fig11_hybrid.cost_page,
     "fig12_heterogeneous_structures": fig12_heterogeneous_structures.page,
     "fig13_heterogeneity": fig13_heterogeneity.page,
-    "maps_gap_regret": maps_gaps.regret_page,
-    "maps_gap_events": maps_gaps.events_page,
-    "maps_pairs": maps_pairs.page,
-    "maps_leak": maps_regimes.leak_page,
-    "maps_exponents": maps_regimes.exponent_page,
-    "maps_waits": maps_waits.page,
-    multiverse.NAME: _bars,
     r"arena_regret_T(\d.*)": _regret,
     r"arena_links_T\d.*": _sent,
     r"arena_leak_T(\d.*)": _leaks,
