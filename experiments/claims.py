@@ -19,6 +19,7 @@ from experiments.verdicts import (
     LEVEL,
     SMALL,
     TOLERANCE,
+    UNJUDGED,
     Data,
     Finding,
     Row,
@@ -55,7 +56,7 @@ def judge(data: Data, folder: Path) -> list[Path]:
     rows = []
     for name, sentences in LISTS.items():
         for row in sentences:
-            findings = row.judge(data)
+            findings = row.judge(data) or [Finding("", "more horizons are needed", UNJUDGED)]
             verdict = write_verdict(findings)
             number = 1 + len({each["row"] for each in rows})
             start = {"row": number, "section": row.section, "quote": row.quote}

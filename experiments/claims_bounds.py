@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import fmab_jax as fmab
-from experiments import fig06_rounds, fig12_heterogeneous_structures
+from experiments import figures
 from experiments.claims_measured import SHORT, Judge, over_horizons, slots
 from experiments.claims_theory import (
     AGENTS,
@@ -70,7 +70,7 @@ def _budget_bound(data: Data) -> list[Finding]:
             for rounds in (2, 5):
                 ends = data.end("fig06_rounds", horizon, schedule_gap=gap, rounds=rounds)
                 ends = ends[:INSTANCES]
-                given = fig06_rounds.GAPS[gap]
+                given = figures.GAPS[gap]
                 bounds = [
                     theory.bounds(
                         g, exchange.server(AGENTS), horizon, 1.0, rounds=rounds, schedule_gap=given
@@ -84,8 +84,7 @@ def _budget_bound(data: Data) -> list[Finding]:
 
 @functools.cache
 def _different() -> problems.Problem:
-    agents, arms = fig12_heterogeneous_structures.AGENTS, fig12_heterogeneous_structures.ARMS
-    return fmab.Problem.heterogeneous(agents, arms, 1.0)
+    return fmab.Problem.heterogeneous(figures.MANY_AGENTS, figures.ARMS, 1.0)
 
 
 _BOUND = "Bound over regret, 50 instances: at least 1."

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from experiments import common, fig07_tradeoff
+from experiments import common
+from experiments.figures import ORACLE, SIXTEENTH
 from experiments.verdicts import (
     AT_MOST,
     OPEN,
@@ -30,7 +31,6 @@ from experiments.verdicts import (
     valued,
 )
 
-ORACLE, SIXTEENTH = fig07_tradeoff.GAPS
 SHORT = {ORACLE: "own gap", SIXTEENTH: "gap 1/16"}
 # The sentence's log T is 4 at this horizon alone, and with the logarithm to base 10.
 MEANT = 10**4

@@ -12,8 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import fmab_jax as fmab
-from experiments import common
-from experiments import fig12_heterogeneous_structures as fig12
+from experiments import common, figures
 from experiments.claims_measured import FEWEST, ORACLE, Judge, over_gaps, over_horizons, slots
 from experiments.verdicts import (
     ALIKE,
@@ -368,10 +367,10 @@ def _table_one(data: Data) -> list[Finding]:
 def structure(algorithm: str) -> exchange.Exchange:
     """Returns the exchange of one of figure 12's structures."""
     if algorithm == "CDP":
-        return exchange.server(fig12.AGENTS)
+        return exchange.server(figures.MANY_AGENTS)
     if algorithm == "DDP":
-        return exchange.flooding(graphs.make(fig12.GRAPH, fig12.AGENTS))
-    return exchange.sinks(graphs.components(fig12.COMPONENTS, fig12.AGENTS))
+        return exchange.flooding(graphs.make(figures.GRAPH, figures.MANY_AGENTS))
+    return exchange.sinks(graphs.components(figures.COMPONENTS, figures.MANY_AGENTS))
 
 
 def _end12(data: Data, horizon: int, algorithm: str, spread: str) -> np.ndarray:

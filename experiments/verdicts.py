@@ -30,11 +30,12 @@ SMALL = 0.01  # an order that holds by less says so
 HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided"
 # A bound asks nothing about being attained; a condition asks nothing about being reached.
 NOT_ATTAINED, NOT_REACHED = "not attained", "not reached"
+UNJUDGED = "not judged"  # at these horizons
 HOLDS_LITTLE = f"{HOLDS} by less than {100 * SMALL:g} %"
 SOMETIMES = "holds under some conditions only"
 # In a row's verdict the first of these comes first; the others follow with their conditions.
 FIRST = (HOLDS, FAILS, NOT_ATTAINED, NOT_REACHED, OPEN)
-KINDS = (HOLDS, HOLDS_LITTLE, SOMETIMES, FAILS, NOT_ATTAINED, NOT_REACHED, OPEN)
+KINDS = (HOLDS, HOLDS_LITTLE, SOMETIMES, FAILS, NOT_ATTAINED, NOT_REACHED, OPEN, UNJUDGED)
 # Names of the rules in claims.csv.
 ORDER, ALIKE, NO_MORE, VALUE, PROBABLE = "order", "alike", "no more", "value", "probable"
 AT_MOST, AT_LEAST, NO_SHARE = "at most", "at least", f"{ORDER}, no share"
@@ -288,6 +289,8 @@ def combine(findings: Sequence[Finding]) -> str:
     """Returns the verdict of a row: every kind, all but the first with its conditions."""
     counted = [finding for finding in findings if finding.counted]
     kinds = {finding.verdict for finding in counted}
+    if not kinds:
+        return UNJUDGED
     first = next(kind for kind in FIRST if kind in kinds)
     others = kinds - {first}
     if {HOLDS, FAILS} <= kinds:
