@@ -34,7 +34,7 @@ UNJUDGED = "not judged"  # at these horizons
 HOLDS_LITTLE = f"{HOLDS} by less than {100 * SMALL:g} %"
 SOMETIMES = "holds under some conditions only"
 # In a row's verdict the first of these comes first; the others follow with their conditions.
-FIRST = (HOLDS, FAILS, NOT_ATTAINED, NOT_REACHED, OPEN)
+FIRST = (HOLDS, FAILS, NOT_ATTAINED, NOT_REACHED, OPEN, UNJUDGED)
 KINDS = (HOLDS, HOLDS_LITTLE, SOMETIMES, FAILS, NOT_ATTAINED, NOT_REACHED, OPEN, UNJUDGED)
 # Names of the rules in claims.csv.
 ORDER, ALIKE, NO_MORE, VALUE, PROBABLE = "order", "alike", "no more", "value", "probable"
