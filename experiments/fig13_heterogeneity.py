@@ -86,9 +86,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 def _curves(rows: Rows) -> dict[int, dict[str, list[Any]]]:
     """Returns the share of misled agents and the difference at each point, by T and curve."""
-    found: dict[int, dict[str, list[Any]]] = {
-        row["T"]: {} for row in rows
-    }
+    found: dict[int, dict[str, list[Any]]] = {row["T"]: {} for row in rows}
     for row in rows:
         point = row["agents misled (%)"], row[MORE]
         found[row["T"]].setdefault(row["curve"], []).append(point)

@@ -10,7 +10,6 @@ import functools
 import math
 import re
 import traceback
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -573,16 +572,13 @@ Page = Callable[[Path, str], None]
 
 def pages(folder):
     """Returns who reads the text of each page of a folder."""
-    found = {"ARENA.md": arena, "CLAIMS.md": claims, "multiverse.md": multiverse}
-    found = {name: read for name, read in found.items() if (folder / name).exists()}
+    found = {"ARENA.md": arena} if (folder / "ARENA.md").exists() else {}
     stems = {name: name.removesuffix(".md") for name in pictures(folder)}
     found |= {name: functools.partial(picture, stem) for name, stem in stems.items()}
-    drawn = [name for name in SEEN if (folder / f"{name}.md").exists()]
-    found |= {f"{name}.md": functools.partial(figure, name) for name in drawn}
     return found | {
         path.name: functools.partial(table, path.name)
         for path in sorted(folder.glob("*.md"))
-        if path.name not in found and "\n|--" in path.read_text("utf-8")
+        if path.name not in (*found, "CLAIMS.md") and "\n|--" in path.read_text("utf-8")
     }
 
 

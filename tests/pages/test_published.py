@@ -1,6 +1,5 @@
 """The published pages against their tables; and the reader of pages against broken writers."""
 
-import contextlib
 import csv
 import io
 import re
@@ -233,14 +232,6 @@ BROKEN = {
             r"(?<=regret is that of )[^.\n]*?(?=, [\d,]+ \()", "GosInE", count=0
         ),
     },
-    "fig04_epsilon.md": {"another ε": put("at ε = 0.1,", "at ε = 0.3,")},
-    "fig06_rounds.md": {"a sign": put(r"\+([\d,]+) at R = 2", r"-\1 at R = 2")},
-    "fig08_heterogeneous_central.md": {"a name": put("CDP-MAB, homo", "CDP-MAB, hetero")},
-    "fig10_graphs.md": {"another graph": put("on the ring", "on the star")},
-    "fig11_hybrid_cost.md": {
-        "a meter": put(r"([\d,]+) and ([\d,]+) \(case 1", r"\2 and \1 (case 1")
-    },
-    "fig12_heterogeneous_structures.md": {"a number": put(r"[\d,]+(?=, \+)", off)},
     # Tables of pages that have a CSV file and no words of their own.
     "readings.md": {"a digit": put(r"\d(?=\] \|\n)", off)},
     "table1_graphs.md": {"a row twice": put(".+", r"\g<0>\n\g<0>", "| 100000 | ring | ")},
@@ -271,18 +262,6 @@ TWICE = {
         str,
         "arena_regret_T1e4.csv",
         put(r"(?<=\nbits sent,GosInE,10000,)\d+", off),
-    ),
-    "a verdict, its count and its rows": (
-        "CLAIMS.md",
-        flipped,
-        "claims.csv",
-        of_rows(flipped_rows),
-    ),
-    "the size of an effect": (
-        "CLAIMS.md",
-        put(r"(?<=\*\* )\([^)]*\)", "(12 to 34 %)", FIRST),
-        "claims.csv",
-        of_rows(larger),
     ),
 }
 

@@ -1,6 +1,5 @@
 """Writes the pages of the arena from made-up results, as the experiments write them."""
 
-
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -15,7 +14,6 @@ from experiments import (
     common,
     pictures,
 )
-
 
 # --- the arena ----------------------------------------------------------------------------------
 
