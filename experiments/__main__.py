@@ -105,7 +105,8 @@ def run_experiments(arguments: Sequence[str]) -> None:
         "--runs", type=Path, default=Path("runs/experiments"), help="folder of the simulations"
     )
     options = parser.parse_args(arguments)
-    seeds = options.seeds or (QUICK_SEEDS if options.quick else common.SEEDS)
+    default = QUICK_SEEDS if options.quick else common.SEEDS
+    seeds = default if options.seeds is None else options.seeds
     seeds = count("seeds", seeds, 2, 10**6, "a band needs at least 2 seeds")
     horizons = options.horizon or ([QUICK_HORIZON] if options.quick else common.HORIZONS)
     horizons = sorted(

@@ -94,8 +94,9 @@ def round_cost(facts: exchange.Exchange, meter: str) -> int:
 def draw(results: common.Results, folder: Path) -> list[Path]:
     """Draws differences over time and costs, and writes the table."""
     rows = [row for T, data in results.items() for row in _rows(T, data.isel(time=-1))]
+    regret = FIGURE.draw(results, folder)
     costs = pictures.publish(_costs(results, rows), folder)
-    return [*FIGURE.draw(results, folder), *costs, *_table(results, rows, folder)]
+    return [*regret, *costs, *_table(results, rows, folder)]
 
 
 def _costs(results: common.Results, table: differences.Rows) -> pictures.Picture:

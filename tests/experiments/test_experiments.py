@@ -393,7 +393,10 @@ def test_bands_of_differences_stand_around_the_means():
     assert wide["more"] < 3 < wide["own"]
     told = common.level_at_end("there", {10**4: float(mean[-1]), 10**5: float(mean[-1]) + 1000})
     last = float(mean[-1])
-    assert told == f"Mean regret there at T: {last:,.0f} (T = 10⁴), {last + 1000:,.0f} (T = 10⁵)"
+    assert told == (
+        f"Mean regret at T of the reference, there: {last:,.0f} (T = 10⁴), "
+        f"{last + 1000:,.0f} (T = 10⁵)"
+    )
 
 
 def test_numbers_of_tables_are_worked_out_by_hand(monkeypatch, tmp_path):
@@ -776,7 +779,7 @@ def test_audits_tell_the_finding_that_says_most(monkeypatch, tmp_path):
     assert audit._bins(made(at_edge), at_edge)[0]["log ratio"] == 0
     with jax.enable_x64(True):
         own = {"fresh": 3.0, "pulls": 12.0, "reporting": 50.0}
-        fields = {k: jnp.float64(own.get(k, 1.0)) for k in Epoch._fields if k != "own"}
+        fields = {k: jnp.float64(own.get(k, 1.0)) for k in Epoch._fields if k != "params"}
         epoch = Epoch(**fields, params={"epsilon": jnp.float64(0.5)})
         usual = float(audit.CDP.noise_scale(epoch))
         assert float(audit.Quiet.noise_scale(epoch)) == pytest.approx(0.9 * usual)
