@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import fmab_jax as fmab
-from experiments import common
+from experiments import common, figures
 from fmab_jax.errors import Refusal, count, refuse
 
 NAMES = (
@@ -40,8 +40,6 @@ NAMES = (
     "readings",
     "theory_runs",
     "audit",
-    "maps",
-    "multiverse",
     "claims",
     "arena",
     "arena_settings",
@@ -51,21 +49,19 @@ NAMES = (
     "ratings",
     "pages",
 )
-# What is drawn elsewhere than it is simulated.
-FIGURES = {name: f"{name}_figures" for name in ("arena", "arena_fronts", "multiverse")}
+# Experiments whose figures are in a module of their own.
+DRAWN_APART = ("arena", "arena_fronts")
 QUICK_HORIZON, QUICK_SEEDS, QUICK_FOLDER = 10**4, 20, "runs/quick"
 
 
-def chosen(given: str) -> str:
+def find_name(word: str) -> str:
     """Returns the experiment that a full or short name ("fig04", "table2", "fig11") means."""
-    known = {short: name for name in NAMES for short in name.split("_") if short[-1].isdigit()}
-    known |= {name: name for name in NAMES}
-    if given not in known:
-        near = difflib.get_close_matches(given, known, n=1, cutoff=0)
-        first = {name: name.partition("_")[0] for name in NAMES}
-        listed = ", ".join(s if known.get(s) == name else name for name, s in first.items())
-        refuse("experiment", given, f"one of {listed}", f"did you mean {near[0]}?")
-    return known[given]
+    names = {short: name for name in NAMES for short in name.split("_") if short[-1].isdigit()}
+    names |= {name: name for name in NAMES}
+    if word not in names:
+        near = difflib.get_close_matches(word, names, n=1, cutoff=0)
+        refuse("experiment", word, f"one of {', '.join(NAMES)}", f"did you mean {near[0]}?")
+    return names[word]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -109,69 +105,62 @@ def run_experiments(arguments: Sequence[str]) -> None:
         "--runs", type=Path, default=Path("runs/experiments"), help="folder of the simulations"
     )
     options = parser.parse_args(arguments)
-    names = dict.fromkeys(map(chosen, options.names or NAMES))
-    seeds = QUICK_SEEDS if options.quick else common.SEEDS
-    seeds = seeds if options.seeds is None else options.seeds
+    default = QUICK_SEEDS if options.quick else common.SEEDS
+    seeds = default if options.seeds is None else options.seeds
     seeds = count("seeds", seeds, 2, 10**6, "a band needs at least 2 seeds")
-    given = options.horizon or ([QUICK_HORIZON] if options.quick else common.HORIZONS)
-    horizons = [count("horizon", T, 1000, 10**12, "the first epochs take as long") for T in given]
+    horizons = options.horizon or ([QUICK_HORIZON] if options.quick else common.HORIZONS)
+    horizons = sorted(
+        {count("horizon", T, 1000, 10**12, "the first epochs take as long") for T in horizons}
+    )
     folder = options.figures or Path(QUICK_FOLDER if options.quick else "figures")
-    began = time.perf_counter()
-    for name in names:
-        run(name, sorted(set(horizons)), seeds, options.runs, folder, options.quick)
-    print(f"{len(names)} experiments in {time.perf_counter() - began:.0f} s")
+    for name in dict.fromkeys(map(find_name, options.names or NAMES)):
+        run(name, horizons, seeds, options.runs, folder, options.quick)
+
+
+def load_experiment(name: str) -> Any:
+    """Returns an experiment: an object with `sweep` and `draw`, or with `judge`."""
+    return figures.EXPERIMENTS.get(name) or import_module(f"experiments.{name}")
 
 
 def results_of(
     name: str, horizons: Sequence[int], seeds: int, runs: Path, quick: bool = False
 ) -> dict[int, Any]:
-    """Returns an experiment's results by horizon; simulates what is missing.
+    """Returns an experiment's results by horizon; simulates the missing ones.
 
-    Quickly, an experiment that names a few of its parts runs these alone.
+    A quick run has only the parts that the experiment names in QUICK, if it names any.
     """
-    experiment = import_module(f"experiments.{name}")
-    results = {}
-    # Some choose among the horizons.
-    chosen = getattr(experiment, "horizons", list)(horizons)
-    for horizon in chosen if hasattr(experiment, "sweep") else ():
-        store = runs / f"{name}-T{common.power(horizon)}"
-        few = (experiment.QUICK,) if quick and hasattr(experiment, "QUICK") else ()
-        results[horizon] = experiment.sweep(horizon, seeds, store, *few)
-    return results
+    experiment = load_experiment(name)
+    if not hasattr(experiment, "sweep"):
+        return {}
+    parts = (experiment.QUICK,) if quick and hasattr(experiment, "QUICK") else ()
+    return {
+        T: experiment.sweep(T, seeds, runs / f"{name}-T{common.power(T)}", *parts)
+        for T in getattr(experiment, "horizons", list)(horizons)
+    }
 
 
 def run(
     name: str, horizons: Sequence[int], seeds: int, runs: Path, folder: Path, quick: bool = False
 ) -> None:
-    """Runs one experiment and says what it wrote."""
-    began = time.perf_counter()
-    experiment = import_module(f"experiments.{FIGURES.get(name, name)}")
+    """Runs one experiment and prints the paths of its files."""
+    start = time.perf_counter()
+    experiment = load_experiment(f"{name}_figures" if name in DRAWN_APART else name)
     load = functools.cache(lambda other: results_of(other, horizons, seeds, runs, quick))
-    if name in ("multiverse", "claims"):
-        # They judge what the others have simulated, and some sweeps of their own.
-        data = experiment.Data(load.__wrapped__, horizons, seeds, runs)
-        more: tuple[Any, ...] = ()
-        if name == "claims":
-            more = (import_module("experiments.multiverse").shares(folder),)
-        elif quick and name == "multiverse":
-            more = (import_module("experiments.multiverse").QUICK,)
-        simulated, written = 0.0, experiment.judge(data, folder, *more)
+    if name == "claims":
+        paths = experiment.judge(experiment.Data(load, horizons, seeds, runs), folder)
     elif name == "pages":
-        # Only what was drawn into figures/ is told on the pages.
-        own = folder.resolve() == (experiment.ROOT / "figures").resolve()
-        simulated, written = 0.0, experiment.judge(folder) if own else []
-    elif name in ("arena_fronts", "arena_report"):
-        simulated, written = 0.0, experiment.judge(load, folder)
+        # The pages show only the numbers of figures/.
+        is_published = folder.resolve() == (experiment.ROOT / "figures").resolve()
+        paths = experiment.judge(folder) if is_published else []
+    elif hasattr(experiment, "judge"):
+        paths = experiment.judge(load, folder)
     else:
-        results = results_of(name, horizons, seeds, runs, quick)
-        simulated = time.perf_counter() - began
-        written = experiment.draw(results, folder)
-    total = time.perf_counter() - began
-    paths = " ".join(map(str, written))
-    print(f"{name}: {simulated:.1f} s to simulate, {total:.1f} s in all: {paths}", flush=True)
+        paths = experiment.draw(load(name), folder)
+    seconds = time.perf_counter() - start
+    print(f"{name}: {seconds:.1f} s: {' '.join(map(str, paths))}", flush=True)
 
 
 if __name__ == "__main__":
-    # Programs that were compiled before are kept; not when tests call `main`.
+    # Compiled programs are kept, but not when tests call `main`.
     fmab.use_compilation_cache()
     sys.exit(main())

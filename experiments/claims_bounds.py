@@ -11,10 +11,17 @@ from collections.abc import Callable
 from typing import Any
 
 import fmab_jax as fmab
-from experiments import fig06_rounds, fig12_heterogeneous_structures
+from experiments import figures
 from experiments.claims_measured import SHORT, Judge, over_horizons, slots
-from experiments.claims_runs import AGENTS, gaps_of, uniform
-from experiments.claims_theory import COMPONENTS, GRAPH, spread_out, structure
+from experiments.claims_theory import (
+    AGENTS,
+    COMPONENTS,
+    GRAPH,
+    gaps_of,
+    spread_out,
+    structure,
+    uniform,
+)
 from experiments.verdicts import LOOSENESS, Data, Finding, Row, at_least, ratio
 from fmab_jax.analysis import theory
 from fmab_jax.core import exchanges as exchange
@@ -31,19 +38,19 @@ def _bounded(
     table: Callable[[], exchange.Exchange],
     **options: Any,
 ) -> Judge:
-    def one(data: Data, horizon: int) -> Finding:
+    def judge(data: Data, horizon: int) -> Finding:
         ends = data.end(name, horizon, **cell)[:INSTANCES]
         gaps = gaps_of(problem(), INSTANCES)[: len(ends)]
         bounds = [theory.bounds(g, table(), horizon, 1.0, **options).regret for g in gaps]
         return at_least(slots(horizon), 1.0, **{LOOSENESS: ratio(bounds, ends)})
 
-    return over_horizons(one)
+    return over_horizons(judge)
 
 
 def _budgeted(kind: str, table: Callable[[], exchange.Exchange]) -> Judge:
     """Corollaries 1 and 2: a budget of four rounds on a graph, and on components."""
 
-    def one(data: Data, horizon: int) -> Finding:
+    def judge(data: Data, horizon: int) -> Finding:
         ends = spread_out(data, kind, horizon)[0][:INSTANCES]
         bounds = [
             theory.bounds(gaps, table(), horizon, 1.0, rounds=4).regret
@@ -51,7 +58,7 @@ def _budgeted(kind: str, table: Callable[[], exchange.Exchange]) -> Judge:
         ]
         return at_least(slots(horizon), 1.0, **{LOOSENESS: ratio(bounds, ends)})
 
-    return over_horizons(one)
+    return over_horizons(judge)
 
 
 def _budget_bound(data: Data) -> list[Finding]:
@@ -63,7 +70,7 @@ def _budget_bound(data: Data) -> list[Finding]:
             for rounds in (2, 5):
                 ends = data.end("fig06_rounds", horizon, schedule_gap=gap, rounds=rounds)
                 ends = ends[:INSTANCES]
-                given = fig06_rounds.GAPS[gap]
+                given = figures.GAPS[gap]
                 bounds = [
                     theory.bounds(
                         g, exchange.server(AGENTS), horizon, 1.0, rounds=rounds, schedule_gap=given
@@ -77,8 +84,7 @@ def _budget_bound(data: Data) -> list[Finding]:
 
 @functools.cache
 def _different() -> problems.Problem:
-    agents, arms = fig12_heterogeneous_structures.AGENTS, fig12_heterogeneous_structures.ARMS
-    return fmab.Problem.heterogeneous(agents, arms, 1.0)
+    return fmab.Problem.heterogeneous(figures.MANY_AGENTS, figures.ARMS, 1.0)
 
 
 _BOUND = "Bound over regret, 50 instances: at least 1."
@@ -101,7 +107,7 @@ ROWS = [
         _budgeted("hdp", lambda: exchange.sinks(graphs.components(COMPONENTS, AGENTS))), "hdp_mab"),
     *(
         Row("VI-C2, Corollary 3", quote, f"{_BOUND} Heterogeneous, without the log T that the print adds.",
-            _bounded("fig12_heterogeneous_structures", {"algorithm": a, "spread": "heterogeneous"}, _different, structure(a), heterogeneous=True), "fig12")
+            _bounded("fig12_heterogeneous_structures", {"algorithm": a, "spread": "heterogeneous"}, _different, functools.partial(structure, a), heterogeneous=True), "fig12")
         for a, quote in (("CDP", "Our CDP-MAB can achieve $R_C(T)$ regret"),
                          ("DDP", r"Our DDP-MAB can achieve $R_D(T) + O(M(d_G-1)\log (T))$ regret"),
                          ("HDP", r"Our HDP-MAB can achieve $R_H(T) + O(M\max_{q\in Q}\{d_G^q-1\} \log T)$ regret"))

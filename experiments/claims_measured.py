@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from experiments import common, fig07_tradeoff
+from experiments import common
+from experiments.figures import ORACLE, SIXTEENTH
 from experiments.verdicts import (
     AT_MOST,
     OPEN,
@@ -20,6 +21,7 @@ from experiments.verdicts import (
     alike,
     at_most,
     excess,
+    less,
     mean,
     number,
     ordered,
@@ -29,7 +31,6 @@ from experiments.verdicts import (
     valued,
 )
 
-ORACLE, SIXTEENTH = fig07_tradeoff.GAPS
 SHORT = {ORACLE: "own gap", SIXTEENTH: "gap 1/16"}
 # The sentence's log T is 4 at this horizon alone, and with the logarithm to base 10.
 MEANT = 10**4
@@ -47,19 +48,15 @@ def slots(horizon: int) -> str:
     return f"T = {common.whole(horizon)}"
 
 
-def over_horizons(one: Callable[[Data, int], Finding]) -> Judge:
-    """Returns what is found at every horizon."""
-    return lambda data: [one(data, horizon) for horizon in data.horizons]
+def over_horizons(judge: Callable[[Data, int], Finding]) -> Judge:
+    """Returns a judge of every horizon."""
+    return lambda data: [judge(data, horizon) for horizon in data.horizons]
 
 
-def over_gaps(one: Callable[[Data, int, str, str], Finding]) -> Judge:
-    """Returns what is found with both gaps that a budget is built for, at every horizon.
-
-    Args:
-        one: Judges at a horizon, with a gap, and calls the condition what it is told.
-    """
+def over_gaps(judge: Callable[[Data, int, str, str], Finding]) -> Judge:
+    """Returns a judge of both gaps that a budget is built for, at every horizon."""
     return lambda data: [
-        one(data, horizon, gap, f"{slots(horizon)}, {words}")
+        judge(data, horizon, gap, f"{slots(horizon)}, {words}")
         for gap, words in SHORT.items()
         for horizon in data.horizons
     ]
@@ -68,7 +65,7 @@ def over_gaps(one: Callable[[Data, int, str, str], Finding]) -> Judge:
 def falling(name: str, axis: str, values: Sequence[Any], symbol: str) -> Judge:
     """Regret falls from each value of an axis to the next."""
 
-    def one(data: Data, horizon: int) -> Finding:
+    def judge(data: Data, horizon: int) -> Finding:
         ends = [data.end(name, horizon, **{axis: value}) for value in values]
         steps = {
             f"{symbol} = {less:g} over {more:g}": excess(first, second)
@@ -76,17 +73,17 @@ def falling(name: str, axis: str, values: Sequence[Any], symbol: str) -> Judge:
         }
         return ordered(slots(horizon), **steps)
 
-    return over_horizons(one)
+    return over_horizons(judge)
 
 
 def compared(name: str, first: dict[str, Any], second: dict[str, Any]) -> Judge:
     """Two cells of an experiment have the same regret."""
 
-    def one(data: Data, horizon: int) -> Finding:
+    def judge(data: Data, horizon: int) -> Finding:
         ends = [data.end(name, horizon, **cell) for cell in (first, second)]
         return alike(slots(horizon), _=excess(*ends))
 
-    return over_horizons(one)
+    return over_horizons(judge)
 
 
 # --- VII-A: a server ----------------------------------------------------------------------------
@@ -113,15 +110,15 @@ def _rounds_needed(data: Data, horizon: int) -> Finding:
     few, every = int(decided.sum()), mean(cell.rounds_made)
     if few < FEWEST:
         words = f"{few:,} of {decided.size:,} seeds have one arm left: too few"
-        finding = Finding(slots(horizon), words, (OPEN,) * 3, rule=AT_MOST)
+        finding = Finding(slots(horizon), words, OPEN, rule=AT_MOST)
     else:
         made, ever = mean(cell.rounds_made.values[decided]), share(decided)
         away = distance(made, wanted)
         finding = at_most(slots(horizon), NEAR, **{f"rounds away from {wanted:g}": away})
         words = f"; rounds {number(made)}; {percent(ever)} of the seeds have one arm left"
-        finding = finding.adding(words, rounds=made, ever=ever)
-    finding = finding.adding(f"; all seeds make {number(every)}", rounds_of_all=every)
-    return finding if horizon == MEANT else finding.uncounted(NOT_MEANT)
+        finding = finding.add(words, rounds=made, ever=ever)
+    finding = finding.add(f"; all seeds make {number(every)}", rounds_of_all=every)
+    return finding if horizon == MEANT else finding.uncount(NOT_MEANT)
 
 
 def distance(found: Measured, value: float) -> Measured:
@@ -151,12 +148,12 @@ def tau(first: np.ndarray, second: np.ndarray) -> float:
 def _five_rounds(measure: Callable[[xr.Dataset], np.ndarray]) -> Judge:
     """(R = 5, p = 1) against no budget."""
 
-    def one(data: Data, horizon: int, gap: str, condition: str) -> Finding:
+    def judge(data: Data, horizon: int, gap: str, condition: str) -> Finding:
         cells = data.load("fig07_tradeoff")[horizon].isel(time=-1)
         cells = cells.sel(schedule_gap=gap, participation=1)
         return alike(condition, _=excess(*(measure(cells.isel(rounds=i)) for i in (3, 4))))
 
-    return over_gaps(one)
+    return over_gaps(judge)
 
 
 def _one_in_m(data: Data, horizon: int) -> Finding:
@@ -187,7 +184,7 @@ def _never_converges(data: Data, horizon: int) -> Finding:
 
 
 def _graphs_over(pairs: Sequence[tuple[str, str]]) -> Judge:
-    def one(data: Data, horizon: int) -> Finding:
+    def judge(data: Data, horizon: int) -> Finding:
         name = "fig10_graphs"
         steps = {
             f"{more} over {less}": excess(
@@ -197,7 +194,7 @@ def _graphs_over(pairs: Sequence[tuple[str, str]]) -> Judge:
         }
         return ordered(slots(horizon), **steps)
 
-    return over_horizons(one)
+    return over_horizons(judge)
 
 
 def _waits(data: Data, horizon: int) -> Finding:
@@ -213,7 +210,7 @@ def _waits(data: Data, horizon: int) -> Finding:
     }
     whole = ratio(waits["ring"], data.end("fig10_graphs", horizon, graph="ring"))
     words = f"; the ring's is {percent(whole)} of its regret"
-    return ordered(slots(horizon), **steps).adding(words, of_all_regret=whole)
+    return ordered(slots(horizon), **steps).add(words, of_all_regret=whole)
 
 
 def _not_proportional(data: Data, horizon: int) -> Finding:
@@ -228,23 +225,23 @@ def _not_proportional(data: Data, horizon: int) -> Finding:
     )
     words = f" (links {number(links)} times, regret {number(regret)} times)"
     finding = ordered(slots(horizon), **{"links over regret, complete over star": apart})
-    return finding.adding(words, links=links, regret=regret)
+    return finding.add(words, links=links, regret=regret)
 
 
 # --- VII-C: hybrid ------------------------------------------------------------------------------
 
 
 def _structures(more: str, less: str) -> Judge:
-    def one(data: Data, horizon: int) -> Finding:
+    def judge(data: Data, horizon: int) -> Finding:
         name = "fig12_heterogeneous_structures"
         ends = [data.end(name, horizon, algorithm=a, spread="heterogeneous") for a in (more, less)]
         return ordered(slots(horizon), **{f"{more} over {less}": excess(*ends)})
 
-    return over_horizons(one)
+    return over_horizons(judge)
 
 
 def _affected(*algorithms: str) -> Judge:
-    def one(data: Data, horizon: int) -> Finding:
+    def judge(data: Data, horizon: int) -> Finding:
         name = "fig12_heterogeneous_structures"
         shares = {
             a: excess(
@@ -257,7 +254,7 @@ def _affected(*algorithms: str) -> Judge:
         }
         return alike(slots(horizon), **shares)
 
-    return over_horizons(one)
+    return over_horizons(judge)
 
 
 def _links(cell: xr.Dataset) -> np.ndarray:
@@ -271,18 +268,6 @@ def _regret(cell: xr.Dataset) -> np.ndarray:
 _HETEROGENEOUS = "heterogeneous over homogeneous"
 
 
-def less(first: Any, second: Any) -> Measured:
-    """Returns by what share the first mean is below the second, over the same seeds."""
-    more = excess(first, second)
-    return Measured(-more.estimate, -more.upper, -more.lower)
-
-
-def largest(values: Any) -> Measured:
-    """Returns a number that has no interval, such as the largest of all seeds."""
-    value = float(np.max(values)) if np.size(values) else math.nan
-    return Measured(value, value, value)
-
-
 ROWS = [
     Row("VII-A1", r"the regret increases with the decreasing of  $\epsilon$", "Regret at one ε over that at the next larger.",
         falling("fig04_epsilon", "epsilon", (0.1, 0.3, 0.5, 1), "ε"), "fig04"),
@@ -293,7 +278,7 @@ ROWS = [
     Row("VII-A2", "the regrets at $T$ decrease as $p$ increases", "Regret at one p over that at the next larger.",
         falling("fig05_participation", "participation", (0.2, 0.4, 0.6, 0.8, 1), "p"), "fig05"),
     Row("VII-A2", "the regrets decrease with $R$ increase", "Regret at R over that at R + 1.", over_gaps(_falls_with_rounds), "fig06"),
-    Row("VII-A2", "$ R=4$ and 5 are almost the same", "Regret at R = 4 over that at R = 5: alike.", over_gaps(_four_and_five), "fig06, maps"),
+    Row("VII-A2", "$ R=4$ and 5 are almost the same", "Regret at R = 4 over that at R = 5: alike.", over_gaps(_four_and_five), "fig06"),
     Row("VII-A2", r"we need about $ \log(T) \approx 4$ communication rounds before eliminating all suboptimal arms",
         "Mean number of rounds of the seeds with one arm left, without a budget: within half a round of 4, which is log10 T at T = 10⁴.", over_horizons(_rounds_needed), "fig04",
         "Judged at the only T that the sentence can mean: with logarithms to base e or 2, T would be 55 or 16. The paper does not state T, and T = 10⁴ was "
@@ -303,7 +288,7 @@ ROWS = [
     Row("VII-A2", "is close to the largest amount of required communication cost", "Server links at R = 5, p = 1 over those without a budget: alike.",
         _five_rounds(_links), "fig07"),
     Row("VII-A2", "the regret of this case is close to the performance", "Regret at R = 5, p = 1 over that without a budget: alike.",
-        _five_rounds(_regret), "fig07, maps"),
+        _five_rounds(_regret), "fig07"),
     Row("VII-A3", "our proposed method obtain similar regrets under two reward structures", f"CDP-MAB, {_HETEROGENEOUS}: alike.",
         compared("fig08_heterogeneous_central", {"algorithm": "CDP", "spread": "heterogeneous"}, {"algorithm": "CDP", "spread": "homogeneous"}), "fig08"),
     Row("VII-A3", "reached $1/M$ of the single-agent performance", "Regret of agents alone over that of CDP-MAB, both summed over agents: M.",

@@ -127,10 +127,10 @@ def leaks(members: Mapping[str, Any], agents: int) -> str:
     return f"Leak of one reward to whoever sees the messages of its agent: {seen.grouped(said)}"
 
 
-def level_at_end(where: str, means: Mapping[int, float]) -> str:
+def level_at_end(name: str, means: Mapping[int, float]) -> str:
     """Says the mean regret at each horizon that differences are to be compared with."""
-    told = [f"{mean:,.0f} (T = {write_count(horizon)})" for horizon, mean in means.items()]
-    return f"Mean regret {where} at T: {', '.join(told)}"
+    values = [f"{mean:,.0f} (T = {write_count(horizon)})" for horizon, mean in means.items()]
+    return f"Mean regret at T of the reference, {name}: {', '.join(values)}"
 
 
 def renamed(results: Results, **names: Mapping[str, str]) -> dict[int, xr.Dataset]:

@@ -1,11 +1,12 @@
-"""The skeleton of the figures of regret: one sweep, and curves beside one of them, paired.
+"""The skeleton of the figures of regret: a record for each, and one function that draws it.
 
-A figure states its sweep, its curves and its words. Its picture is drawn from the rows of its CSV.
+A figure is a sweep, its curves, and the curve that the others are paired with. Its picture is drawn
+from the rows of its CSV.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,14 +19,15 @@ from experiments import common, pictures, seen
 
 Rows = Sequence[Mapping[str, Any]]
 Bands = dict[int, dict[str, xr.Dataset]]  # by horizon and label
-# What rows are about, besides differences: curves, and what 100 % is where these are not drawn.
+Curves = Mapping[str, xr.DataArray]
+# Quantities of rows, besides differences: curves, and references whose curves are not drawn.
 REGRET, AT_END = "regret", "regret at T"
 
 
-def swept(algorithm: Any, problem: Any, **options: Any) -> Callable[..., xr.Dataset]:
-    """Returns an experiment's `sweep`, which records the slots that all curves have.
+def make_sweep(algorithm: Any, problem: Any, **options: Any) -> Callable[..., xr.Dataset]:
+    """Returns an experiment's `sweep`, which records the slots that all curves share.
 
-    It takes a horizon, seeds, a store or None, and what a quick run has otherwise.
+    It takes a horizon, seeds, a store or None, and other options of a quick run.
 
     Args:
         algorithm, problem, options: As `fmab.sweep` takes them.
@@ -37,108 +39,174 @@ def swept(algorithm: Any, problem: Any, **options: Any) -> Callable[..., xr.Data
         store: Path | None = None,
         quick: Mapping[str, Any] | None = None,
     ) -> xr.Dataset:
-        own = {"horizon": horizon, "seeds": seeds, "times": common.slots(horizon), "store": store}
-        return fmab.sweep(algorithm, problem, **own, **options | dict(quick or {}))
+        shared = {"horizon": horizon, "seeds": seeds, "times": common.slots(horizon)}
+        changes = options | dict(quick or {})
+        return fmab.sweep(algorithm, problem, store=store, **shared, **changes)
 
     return sweep
 
 
 @dataclass(frozen=True)
-class Differences:
-    """Paired differences of regret to a reference, over the logarithm of time."""
+class Figure:
+    """A figure of regret over time, with paired differences to a reference.
 
-    results: common.Results  # what they are of, by horizon
-    more: Bands  # their bands
-    # regret at T of the references, with intervals; their mean is 100 %
-    levels: dict[int, dict[str, seen.Point]]
-    # bands of regret itself, where it is drawn above the differences
-    regret: Bands = field(default_factory=dict)
-
-    @property
-    def last(self) -> int:
-        """The longest horizon, of which words tell."""
-        return max(self.results)
-
-    @property
-    def references(self) -> dict[int, float]:
-        """Mean regret of the references at T, by horizon."""
-        return {T: _middle(points.values()) for T, points in self.levels.items()}
-
-    def ends(self) -> dict[int, dict[str, seen.Point]]:
-        """Returns the differences at T with their intervals, by horizon and label."""
-        return {
-            T: {label: pictures.end_of(band) for label, band in bands.items()}
-            for T, bands in self.more.items()
-        }
-
-    def told(self, form: str) -> str:
-        """Lists the differences at the longest horizon.
-
-        Args:
-            form: Of one; ``label``, ``mean`` and ``share``, in per cent of the reference, are
-                filled in.
-        """
-        reference = self.references[self.last]
-        return ", ".join(
-            form.format(label=label, mean=mean, share=seen.percent(mean, reference))
-            for label, (mean, _, _) in self.ends()[self.last].items()
-        )
-
-    def course(self) -> str:
-        """Says how the differences at the longest horizon change from curve to curve."""
-        return seen.course(list(self.ends()[self.last].values()))
-
-    def every(self) -> list[seen.Point]:
-        """Returns the differences at all T."""
-        return [point for found in self.ends().values() for point in found.values()]
-
-    def in_percent(self, of: str) -> str:
-        """Says what the axis on the right is per cent of, where there is one; or ""."""
-        return pictures.in_percent(self.references.values(), self.more.values(), of)
-
-    def rows(self, quantity: str) -> list[dict[str, Any]]:
-        """Returns all that is drawn, and the references at T: rows of the CSV."""
-        at_end = [
-            {"quantity": AT_END, "T": T, "curve": label, "slot": T}
-            | dict(zip(("mean", "lower", "upper"), point, strict=True))
-            for T, points in self.levels.items()
-            for label, point in points.items()
-            if not self.regret
-        ]
-        return at_end + pictures.curve_rows({REGRET: self.regret, quantity: self.more})
-
-
-def _middle(points: Iterable[Sequence[float]]) -> float:
-    return float(np.mean([point[0] for point in points]))
-
-
-def beside(
-    results: common.Results,
-    reference: str,
-    curves_of: Callable[[xr.Dataset], Mapping[str, xr.DataArray]],
-    regret: bool = True,
-) -> Differences:
-    """Returns the differences of curves to one of them.
-
-    Args:
-        results: By horizon.
-        reference: Label of the curve that the others are beside.
-        curves_of: Returns the curves of results, by label.
-        regret: Whether regret itself is drawn.
+    Attributes:
+        name: Of its files.
+        setting: What all runs share, for the caption.
+        alt: What is drawn, for readers who do not see it.
+        curves: Returns the curves of results by label, for each reference that they are paired
+            with, which is one of them.
+        quantity: Name of the differences in the CSV.
+        label: Of their axis.
+        algorithms: Algorithms by label, for the leaks.
+        agents: M.
+        notes: Further sentences of the caption.
+        has_regret: Whether regret is drawn above the differences.
+        has_leak_legend: Whether the legend states the leak of each curve.
+        near: Differences below it are on a linear scale, where curves are orders of magnitude
+            apart; None for linear axes.
+        height: Of a panel, in inches.
+        looks: Of the curves of differences; the usual ones by default.
+        names: Of swept algorithms, for words.
     """
-    curves = {T: curves_of(data) for T, data in results.items()}
-    return Differences(
-        results,
-        {T: common.difference_bands(each, reference) for T, each in curves.items()},
-        {
-            T: {reference: common.interval(each[reference].isel(time=-1))}
-            for T, each in curves.items()
-        },
-        {T: common.paired_bands(each, reference) for T, each in curves.items() if regret},
-    )
+
+    name: str
+    setting: str
+    alt: str
+    curves: Callable[[xr.Dataset], Mapping[str, Curves]]
+    quantity: str
+    label: str
+    algorithms: Mapping[str, Any]
+    agents: int
+    notes: Sequence[str] = ()
+    has_regret: bool = True
+    has_leak_legend: bool = False
+    near: float | None = None
+    height: float = 1.45
+    looks: Sequence[Mapping[str, Any]] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def draw(self, results: common.Results, folder: Path) -> list[Path]:
+        """Writes the picture, its words and its numbers."""
+        groups = {T: self.curves(data) for T, data in results.items()}
+        rows = self.rows(groups)
+        if self.names:
+            results = common.renamed(results, algorithm=self.names)
+        caption = common.caption(self.setting, results, *self.sentences(rows))
+        picture = pictures.Picture(self.name, self.page(rows), caption, self.alt, rows)
+        return pictures.publish(picture, folder)
+
+    def rows(self, groups: Mapping[int, Mapping[str, Curves]]) -> list[dict[str, Any]]:
+        """Returns the rows of the CSV: references, regret and differences."""
+        rows, bands = [], {REGRET: {}, self.quantity: {}}
+        for T, pairs in groups.items():
+            for quantity, compute in (
+                (REGRET, common.paired_bands),
+                (self.quantity, common.difference_bands),
+            ):
+                bands[quantity][T] = {
+                    label: band
+                    for reference, curves in pairs.items()
+                    for label, band in compute(curves, reference).items()
+                }
+            for reference, curves in pairs.items():
+                ends = common.interval(curves[reference].isel(time=-1))
+                start = {"quantity": AT_END, "T": T, "curve": reference, "slot": T}
+                rows.append(start | dict(zip(("mean", "lower", "upper"), ends, strict=True)))
+        if self.has_regret:
+            rows = []
+        else:
+            bands.pop(REGRET)
+        rows += pictures.curve_rows(bands)
+        if self.has_leak_legend:
+            leaks = {n: common.leak_of(a, self.agents) for n, a in self.algorithms.items()}
+            rows = [row | {"leak": common.leak_text(leaks[row["curve"]])} for row in rows]
+        return rows
+
+    def sentences(self, rows: Rows) -> list[str]:
+        """Returns the sentences of the caption that depend on the figure, not on its seeds."""
+        more = read_bands(rows, self.quantity)
+        levels = _levels(rows, more)
+        words = [*self.notes]
+        if self.has_regret:
+            (reference,) = {r["curve"] for r in rows} - {n for each in more.values() for n in each}
+            words.append(common.PAIRED.format(reference))
+        else:
+            at_end = [row for row in rows if row["quantity"] == AT_END]
+            for name in dict.fromkeys(row["curve"] for row in at_end):
+                means = {row["T"]: row["mean"] for row in at_end if row["curve"] == name}
+                words.append(common.level_at_end(name, means))
+        text = "Differences are paired, seed by seed, and drawn over the logarithm of time"
+        if self.near is not None:
+            text += f"; linear up to {self.near}, logarithmic beyond"
+        else:
+            text += pictures.in_percent(
+                levels.values(), more.values(), "the reference's regret at T"
+            )
+        words.append(text)
+        drawn = {name for bands in more.values() for name in drop_zero_curves(bands)}
+        zero = [name for name in next(iter(more.values())) if name not in drawn]
+        if zero and not self.looks:
+            words.append(f"0 in every seed, and therefore without a line: {seen.listed(zero)}")
+        return [*words, common.leaks(self.algorithms, self.agents)]
+
+    def page(self, rows: Rows) -> Callable[[pictures.Page], None]:
+        """Returns the function that draws the rows of the CSV."""
+        regret, more = (read_bands(rows, name) for name in (REGRET, self.quantity))
+        drawn = {T: bands if self.looks else drop_zero_curves(bands) for T, bands in more.items()}
+        ends = [pictures.ends(bands) for bands in drawn.values()]
+        levels = list(_levels(rows, more).values())
+        leaks = list({row["curve"]: row["leak"] for row in rows if "leak" in row}.values())
+
+        def draw(page: pictures.Page) -> None:
+            labels = [*["regret, sum over agents"] * self.has_regret, self.label]
+            axes = page.panels(labels, common.titles(more), height=self.height)
+            for column, T in zip(axes.T, more, strict=True):
+                page.handles = self._draw_differences(column[-1], drawn[T])
+                if self.has_regret:
+                    page.handles = common.draw_bands(column[0], regret[T])
+                    column[0].set(xlim=0, **{"ylim": 0} if self.near is None else {"yscale": "log"})
+            if leaks:
+                page.handles = pictures.relabelled(page.handles, leaks)
+            if self.near is None:
+                page.percent(list(axes[-1]), levels, ends)
+
+        return draw
+
+    def _draw_differences(self, panel: Any, bands: Mapping[str, xr.Dataset]) -> list[Any]:
+        pictures.line_up(panel)
+        handles = []
+        if self.looks:
+            for (name, band), look in zip(bands.items(), self.looks, strict=True):
+                handles += common.draw_bands(panel, {name: band}, **look)
+        else:
+            handles = common.draw_bands(panel, bands)
+        panel.set_xscale("log")
+        if self.near is not None:
+            panel.set_yscale("symlog", linthresh=self.near, linscale=0.4)
+            least = min(float(band["lower"].min()) for band in bands.values())
+            panel.set_ylim(min(-0.3 * self.near, 1.5 * least))
+        return handles
 
 
-# --- pictures, from rows ------------------------------------------------------------------------
+def _levels(rows: Rows, more: Bands) -> dict[int, float]:
+    """Returns the mean regret of the references at T, by horizon."""
+    return {
+        T: float(
+            np.mean(
+                [
+                    row["mean"]
+                    for row in rows
+                    if int(row["T"]) == int(row["slot"]) == T
+                    and (
+                        row["quantity"] == AT_END
+                        or (row["quantity"] == REGRET and row["curve"] not in more[T])
+                    )
+                ]
+            )
+        )
+        for T in more
+    }
 
 
 def read_bands(rows: Rows, quantity: str) -> Bands:
@@ -149,65 +217,15 @@ def read_bands(rows: Rows, quantity: str) -> Bands:
             ends = (row["slot"], row["mean"], row["lower"], row["upper"])
             points[int(row["T"])].setdefault(row["curve"], []).append(ends)
     return {
-        T: {label: _band(each) for label, each in curves.items()} for T, curves in points.items()
+        T: {label: _band(values) for label, values in curves.items()}
+        for T, curves in points.items()
     }
 
 
 def _band(points: Sequence[Any]) -> xr.Dataset:
     time, *values = np.array(points, np.float64).T
-    named = zip(("mean", "lower", "upper"), values, strict=True)
-    return xr.Dataset({n: ("time", v) for n, v in named}, {"time": time.astype(np.int64)})
-
-
-def write_page(
-    rows: Rows,
-    label: str,
-    height: float = 1.45,
-    near: float | None = None,
-    looks: Sequence[Mapping[str, Any]] = (),
-) -> Callable[[pictures.Page], None]:
-    """Returns what draws differences over the logarithm of time, below regret where there is some.
-
-    Args:
-        rows: As `Differences.rows` returns them; a curve's leak is told in the legend.
-        label: Of the differences.
-        height: Of a panel, in inches.
-        near: Differences below it are on a linear scale, where curves are orders of magnitude
-            apart; None for linear axes.
-        looks: Of the differences; the usual ones by default.
-    """
-    quantity = next(row["quantity"] for row in rows[::-1])
-    regret, at_end, more = (read_bands(rows, each) for each in (REGRET, AT_END, quantity))
-    drawn = {T: bands if looks else drop_zero_curves(bands) for T, bands in more.items()}
-    both = any(regret.values())
-    ends = [pictures.ends(bands) for bands in drawn.values()]
-    # Without rows of their own, the references are the curves that have no difference.
-    levels = [
-        _middle(map(pictures.end_of, at_end[T].values()))
-        if at_end[T]
-        else _middle(pictures.end_of(b) for name, b in regret[T].items() if name not in more[T])
-        for T in more
-    ]
-    leaks = list({row["curve"]: row["leak"] for row in rows if "leak" in row}.values())
-
-    def draw(page: pictures.Page) -> None:
-        labels = [*["regret, sum over agents"] * both, label]
-        axes = page.panels(labels, common.titles(more), height=height)
-        for column, T in zip(axes.T, more, strict=True):
-            page.handles = _curves(column[-1], drawn[T], looks)
-            if near is not None:
-                column[-1].set_yscale("symlog", linthresh=near, linscale=0.4)
-                least = min(float(band["lower"].min()) for band in drawn[T].values())
-                column[-1].set_ylim(min(-0.3 * near, 1.5 * least))
-            if both:
-                page.handles = common.draw_bands(column[0], regret[T])
-                column[0].set(xlim=0, **{"ylim": 0} if near is None else {"yscale": "log"})
-        if leaks:
-            page.handles = pictures.relabelled(page.handles, leaks)
-        if near is None:
-            page.percent(list(axes[-1]), levels, ends)
-
-    return draw
+    columns = zip(("mean", "lower", "upper"), values, strict=True)
+    return xr.Dataset({n: ("time", v) for n, v in columns}, {"time": time.astype(np.int64)})
 
 
 def drop_zero_curves(bands: Mapping[str, xr.Dataset]) -> dict[str, xr.Dataset]:
@@ -217,26 +235,15 @@ def drop_zero_curves(bands: Mapping[str, xr.Dataset]) -> dict[str, xr.Dataset]:
     }
 
 
-def _curves(
-    panel: Any, bands: Mapping[str, xr.Dataset], looks: Sequence[Mapping[str, Any]]
-) -> list[Any]:
-    if not looks:
-        return pictures.draw_difference(panel, bands)
-    handles = []
-    for (name, band), look in zip(bands.items(), looks, strict=True):
-        handles += pictures.draw_difference(panel, {name: band}, **look)
-    return handles
-
-
 def row_beside(
     cell: xr.Dataset, reference: xr.Dataset, words: str, algorithm: Any, agents: int
 ) -> dict[str, Any]:
-    """Returns what tables end in: regret beside a reference's, leak, and lost best arms.
+    """Returns the last columns of tables: regret beside a reference's, leak, lost best arms.
 
     Args:
         cell: One configuration at T.
         reference: Another one.
-        words: What the reference is called.
+        words: Name of the reference.
         algorithm: Of the configuration.
         agents: M.
     """

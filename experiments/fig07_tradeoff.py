@@ -15,14 +15,22 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 import fmab_jax as fmab
-from experiments import common, differences, pictures, seen
-from experiments.fig06_rounds import FILES, GAPS, NO_BUDGET, ROUNDS, budget_in_words, name_of
+from experiments import common, differences, pictures
+from experiments.figures import (
+    AGENTS,
+    ARMS,
+    BUDGET,
+    EPSILON,
+    FILES,
+    GAPS,
+    PARTICIPATIONS,
+    ROUNDS,
+    UNIFORM,
+    name_rounds,
+)
 from experiments.notes import Note, write_beside
 from fmab_jax.plots import style
 
-AGENTS, ARMS = 50, 100
-EPSILON = 1
-PARTICIPATIONS = [0.2, 0.4, 0.6, 0.8, 1]
 SERVER_PRICE = 25
 MARKERS = ("o", "s", "^", "D", "v")
 COLOURS = (*style.COLOURS[:4], "black")
@@ -31,13 +39,12 @@ SIZES = (7.0, 6.0, 5.2, 4.4, 3.4)
 OPEN = {"markerfacecolor": "none", "markeredgewidth": 0.8}
 TOLD = 1  # the p whose budgets are told beside the markers
 HEIGHT = 2.1
-BEATEN = "beaten in regret, cost and leak"
 Rows = Sequence[Mapping[str, Any]]
 
 # Every pair with both gaps.
-sweep = differences.swept(
+sweep = differences.make_sweep(
     fmab.cdp_mab,
-    fmab.Problem.uniform(AGENTS, ARMS),
+    UNIFORM,
     epsilon=EPSILON,
     schedule_gap=GAPS,
     participation=PARTICIPATIONS,
@@ -63,51 +70,35 @@ def _draw(gap: str, results: common.Results, folder: Path) -> list[Path]:
         "Open markers: budgets; lines join R = 2, 3, 4 and 5 of one p, in this order; R stands "
         f"beside the markers of p = {TOLD:g}. Full markers, which no line reaches: no budget, of "
         "the p with that shape and colour. The larger p is, the smaller its markers, so that "
-        f"points on each other are seen around each other: {_hidden(rows)}",
-        f"In regret, cost and leak together, {_unbeaten(rows)}",
-        budget_in_words(gap),
+        "points on each other are seen around each other",
+        BUDGET[gap],
         bars="Points: means over the seeds; bars",
     )
-    falling = []
-    for lines in group_by_share(rows).values():
-        for points in lines.values():
-            ends = np.array([(row["cost"][0], -row["regret"][0]) for row in points[:-1]])
-            falling.append(bool((np.diff(ends, axis=0) > 0).all()))
-    last = max(results)
-    most, none = group_by_share(rows)[last][TOLD][-2:]
     alt = (
-        f"In {seen.tally(falling, 'lines')}, a line for each p and T, every further round costs "
-        f"more and leaves less regret on average. At T = {common.whole(last)} and p = 1, R = "
-        f"{most['R']} costs {most['cost'][0]:,.0f} for a regret of {most['regret'][0]:,.0f}, no "
-        f"budget costs {none['cost'][0]:,.0f} for {none['regret'][0]:,.0f}. In regret, "
-        f"cost and leak together, {_unbeaten(rows)}."
+        "Regret at T of CDP-MAB against its communication cost, for five p, each with budgets of 2 "
+        "to 5 rounds and without a budget."
     )
     name = f"fig07_tradeoff{FILES[gap]}"
     return pictures.publish(pictures.Picture(name, page(rows), caption, alt, rows), folder)
 
 
 def _rows(horizon: int, data: xr.Dataset) -> list[dict[str, Any]]:
-    """Returns every pair, and whether another one has at most its mean regret, cost and leak.
-
-    Pairs that are alike in all three do not beat each other.
-    """
+    """Returns cost, regret and leak of every pair."""
     table = fmab.final_table(data, level=common.LEVEL, server_price=SERVER_PRICE)
     rows: list[dict[str, Any]] = []
     for p in PARTICIPATIONS:
         leak = common.leak_of(fmab.cdp_mab(EPSILON, participation=p), AGENTS) or 0.0
         for i, rounds in enumerate(ROUNDS):
             cell = table.sel(participation=p).isel(rounds=i)
-            row = {"T": horizon, "p": p, "R": name_of(rounds).removeprefix("R = "), "leak": leak}
-            row[BEATEN] = False
+            row = {
+                "T": horizon,
+                "p": p,
+                "R": name_rounds(rounds).removeprefix("R = "),
+                "leak": leak,
+            }
             for name in ("cost", "regret"):
                 row[name] = tuple(float(cell[f"{name}{e}"]) for e in ("", "_lower", "_upper"))
             rows.append(row)
-    points = [(row["regret"][0], row["cost"][0], row["leak"]) for row in rows]
-    for row, own in zip(rows, points, strict=True):
-        row[BEATEN] = any(
-            other != own and all(a <= b for a, b in zip(other, own, strict=True))
-            for other in points
-        )
     return rows
 
 
@@ -177,29 +168,3 @@ def _numbers(points: Rows) -> list[Note]:
     """Returns the budgets that are told beside the markers of one line."""
     colour = COLOURS[PARTICIPATIONS.index(TOLD)]
     return [Note((row["cost"][0], row["regret"][0]), str(row["R"]), colour) for row in points[:-1]]
-
-
-def _unbeaten(rows: Rows) -> str:
-    """Says how many pairs no other one beats in regret, cost and leak, and which p they have."""
-    told = []
-    for horizon, lines in group_by_share(rows).items():
-        free = {p: sum(not row[BEATEN] for row in points) for p, points in lines.items()}
-        whose = seen.listed(f"{many} of p = {p:g}" for p, many in free.items() if many)
-        number = sum(map(len, lines.values()))
-        at = f"T = {common.whole(horizon)}"
-        told.append(f"{sum(free.values())} of {number} at {at} ({whose})")
-    return f"pairs that no other one beats are {'; '.join(told)}"
-
-
-def _hidden(rows: Rows) -> str:
-    """Says which points have the same mean cost and regret."""
-    spots: dict[int, dict[tuple[float, float], list[str]]] = {row["T"]: {} for row in rows}
-    for row in rows:
-        name = f"p = {row['p']:g}, {'R = ' * (row['R'] != NO_BUDGET)}{row['R']}"
-        spots[row["T"]].setdefault((row["cost"][0], row["regret"][0]), []).append(name)
-    told = []
-    for horizon, found in spots.items():
-        same = [" / ".join(names) for names in found.values() if len(names) > 1]
-        if same:
-            told.append(f"{'; '.join(same)} (T = {common.whole(horizon)})")
-    return f"alike are {'; '.join(told)}" if told else "no two have the same means"

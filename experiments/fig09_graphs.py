@@ -22,11 +22,7 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         "Erdős–Rényi, edge probability 0.5, redrawn until connected, always the same. "
         "No simulation: no seeds, no band."
     )
-    listed = (
-        f"{title}, {graph.number_of_edges()} edges and diameter {graphs.diameter(graph)}"
-        for title, graph in made.items()
-    )
-    alt = f"{len(made)} graphs of {AGENTS} agents: {'; '.join(listed)}."
+    alt = "The complete graph, the star, the ring and a random graph of five agents."
     rows = [
         {
             "graph": title,

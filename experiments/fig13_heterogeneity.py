@@ -12,15 +12,7 @@ import numpy as np
 
 import fmab_jax as fmab
 from experiments import common, pictures, seen
-from experiments.fig12_heterogeneous_structures import (
-    AGENTS,
-    ARMS,
-    EPSILON,
-    NAMES,
-    STRUCTURES,
-    leaks,
-    study,
-)
+from experiments.figures import ARMS, MANY_AGENTS, NAMES, SETTING12, structures, sweep_structures
 from fmab_jax.plots import style
 
 ALGORITHMS = {
@@ -36,14 +28,14 @@ SPREADS = (0, 0.25, 0.5, 0.75, 1)
 QUICK = {"spread": [0, 1]}
 
 # Every structure at every spread.
-sweep = study(ALGORITHMS, list(SPREADS))
+sweep = sweep_structures(ALGORITHMS, list(SPREADS))
 
 
 def draw(results: common.Results, folder: Path) -> list[Path]:
     """Draws the difference to CDP-MAB on the same rewards, with its interval at each spread."""
     drawn = next(iter(results.values())).sizes["spread"]
     spreads = SPREADS if drawn == len(SPREADS) else QUICK["spread"]
-    shares = [100 * common.disagreement(AGENTS, ARMS, spread) for spread in spreads]
+    shares = [100 * common.disagreement(MANY_AGENTS, ARMS, spread) for spread in spreads]
     rows, levels = [], []
     for horizon, data in results.items():
         last = data.regret.isel(time=-1).load()
@@ -66,7 +58,7 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
                 if name != "CDP"
             ]
     caption = common.caption(
-        f"M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, {STRUCTURES}",
+        SETTING12,
         common.renamed(results, algorithm=NAMES),
         "Differences to CDP-MAB on the same rewards, seed by seed",
         f"Mean regret of CDP-MAB at T over the points: {', '.join(levels)}"
@@ -78,17 +70,12 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         *seen.absent(
             (f"{spread:g} times" for spread in SPREADS), (f"{s:g} times" for s in spreads)
         ),
-        leaks(ALGORITHMS),
+        common.leaks(structures(ALGORITHMS), MANY_AGENTS),
         bars="Points: means over the seeds; bars",
     )
-    told = [
-        f"At T = {common.whole(T)}: "
-        + "; ".join(f"{n} {seen.course([p[1] for p in points])}" for n, points in curves.items())
-        for T, curves in _curves(rows).items()
-    ]
     alt = (
-        "Regret beyond that of CDP-MAB, from the first to the last share of misled agents. "
-        f"{'. '.join(told)}. {seen.sides((row[MORE] for row in rows), 'points')}."
+        "Regret of DDP-MAB, HDP-MAB and agents alone beyond that of CDP-MAB, against the share of "
+        "agents whose own best arm is not the global best."
     )
     picture = pictures.Picture("fig13_heterogeneity", page(rows), caption, alt, rows)
     return pictures.publish(picture, folder)
@@ -97,9 +84,9 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
 Rows = Sequence[Mapping[str, Any]]
 
 
-def _curves(rows: Rows) -> dict[int, dict[str, list[tuple[float, seen.Point]]]]:
+def _curves(rows: Rows) -> dict[int, dict[str, list[Any]]]:
     """Returns the share of misled agents and the difference at each point, by T and curve."""
-    found: dict[int, dict[str, list[tuple[float, seen.Point]]]] = {row["T"]: {} for row in rows}
+    found: dict[int, dict[str, list[Any]]] = {row["T"]: {} for row in rows}
     for row in rows:
         point = row["agents misled (%)"], row[MORE]
         found[row["T"]].setdefault(row["curve"], []).append(point)

@@ -26,7 +26,7 @@ from matplotlib.ticker import (
 )
 
 import fmab_jax as fmab
-from experiments import common, seen
+from experiments import common
 from fmab_jax.analysis.words import write_number
 from fmab_jax.files import whole_file
 from fmab_jax.plots import style
@@ -306,7 +306,7 @@ def curve_rows(quantities: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> lis
     ]
 
 
-def end_of(band: Any) -> seen.Point:
+def end_of(band: Any) -> tuple[float, float, float]:
     """Returns the mean of a curve at T with its interval."""
     mean, low, high = (float(band[name][-1]) for name in ("mean", "lower", "upper"))
     return mean, low, high

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import fmab_jax as fmab
-from experiments import common, fig06_rounds
+from experiments import common, figures
 from fmab_jax.algorithms.ddp_mab import DDP
 from fmab_jax.algorithms.hdp_mab import HDP
 from fmab_jax.core.exchanges import Exchange
@@ -118,7 +118,7 @@ def shown(reading: str) -> str:
     """Says which figures show the usual reading, and which the other one, if any do."""
     if not reading.startswith(OTHER_GAP):
         return "the usual"
-    own, other = (f"fig06_rounds{end}" for end in fig06_rounds.FILES.values())
+    own, other = (f"fig06_rounds{end}" for end in figures.FILES.values())
     return f"the usual, own gap: {own}; the other, 1/16: {other}"
 
 

@@ -25,21 +25,10 @@ from experiments import (
     audit,
     common,
     differences,
-    fig04_epsilon,
-    fig05_participation,
-    fig06_rounds,
     fig07_tradeoff,
-    fig08_heterogeneous_central,
     fig09_graphs,
-    fig10_graphs,
-    fig12_heterogeneous_structures,
     fig13_heterogeneity,
-    maps_gaps,
-    maps_pairs,
-    maps_regimes,
-    maps_waits,
-    multiverse,
-    multiverse_figures,
+    figures,
     pictures,
     ratings,
     table2_fig11_hybrid,
@@ -133,37 +122,18 @@ def _front(rows: Rows) -> Draw:
     return arena_fronts_figures.front_page(told, arena_fronts.HORIZON)
 
 
-def _bars(rows: Rows) -> Draw:
-    told = [multiverse.told_of(row) for row in rows]
-    order = multiverse_figures.ordered(dict.fromkeys(each.sentence for each in told))
-    return multiverse_figures.bars_page(order, multiverse.counts_of(told))
-
-
 # What else is read, by its name.
 BESIDE: Mapping[Any, Callable[[str], str]] = {
     _leaks: lambda name: name.replace("leak", "links"),
     _audit: lambda name: "audit_mechanisms",
 }
 WAYS: Mapping[str, Callable[..., Draw]] = {
-    "fig04_epsilon": fig04_epsilon.page,
-    "fig05_participation": fig05_participation.page,
-    "fig06_rounds": fig06_rounds.page,
-    "fig06_rounds_smallest_gap": fig06_rounds.oracle_page,
+    **{each.name: each.page for one in figures.EXPERIMENTS.values() for each in one.figures},
+    "fig11_hybrid": table2_fig11_hybrid.FIGURE.page,
     "fig07_tradeoff(?:_smallest_gap)?": fig07_tradeoff.page,
-    "fig08_heterogeneous_central": fig08_heterogeneous_central.page,
     "fig09_graphs": fig09_graphs.page,
-    "fig10_graphs": fig10_graphs.page,
-    "fig11_hybrid": table2_fig11_hybrid.page,
     "fig11_hybrid_cost": table2_fig11_hybrid.cost_page,
-    "fig12_heterogeneous_structures": fig12_heterogeneous_structures.page,
     "fig13_heterogeneity": fig13_heterogeneity.page,
-    "maps_gap_regret": maps_gaps.regret_page,
-    "maps_gap_events": maps_gaps.events_page,
-    "maps_pairs": maps_pairs.page,
-    "maps_leak": maps_regimes.leak_page,
-    "maps_exponents": maps_regimes.exponent_page,
-    "maps_waits": maps_waits.page,
-    multiverse.NAME: _bars,
     r"arena_regret_T(\d.*)": _regret,
     r"arena_links_T\d.*": _sent,
     r"arena_leak_T(\d.*)": _leaks,

@@ -20,7 +20,7 @@ NAMES = {"regular-4": "4-regular"}  # where a graph is not called what it is mad
 PEER_PRICE = 1
 
 # Every graph, paired.
-sweep = differences.swept(
+sweep = differences.make_sweep(
     fmab.ddp_mab,
     fmab.Problem.uniform(AGENTS, ARMS),
     epsilon=EPSILON,

@@ -9,16 +9,14 @@ the cases coincide, so what is drawn is the paired difference to case 6; costs h
 their own.
 """
 
-import functools
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
 import fmab_jax as fmab
-from experiments import common, differences, pictures, seen
+from experiments import common, differences, pictures
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs
 from fmab_jax.plots import style
@@ -59,16 +57,32 @@ MARKS = {
 }
 METERS = {"edges": "links counted by edges", "sac": "links counted by hops to the sink"}
 
-MORE = "regret minus that of case\N{NO-BREAK SPACE}6, paired"
-page = functools.partial(differences.write_page, label=MORE, height=1.6)
-
 # Every case, paired.
-sweep = differences.swept(
+sweep = differences.make_sweep(
     fmab.hdp_mab,
     fmab.Problem.uniform(AGENTS, ARMS),
     epsilon=EPSILON,
     components=CASES,
     sum_agents=False,
+)
+
+
+SETTING = f"HDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON}"
+MEMBERS = {case: fmab.hdp_mab(EPSILON, components=spec) for case, spec in CASES.items()}
+LEGEND = "; ".join(f"{case.removeprefix('case ')}: {words}" for case, words in WORDS.items())
+FIGURE = differences.Figure(
+    name="fig11_hybrid",
+    setting=SETTING,
+    alt="Regret of HDP-MAB on graphs of components minus that of case 6, which has no graph, seed "
+    "by seed, over time.",
+    curves=lambda data: {SERVER: {case: data.regret.sel(components=case) for case in CASES}},
+    quantity="difference to case 6",
+    label="regret minus that of case\N{NO-BREAK SPACE}6, paired",
+    algorithms=MEMBERS,
+    agents=AGENTS,
+    notes=[f"Cases: {LEGEND}"],
+    has_regret=False,
+    height=1.6,
 )
 
 
@@ -80,62 +94,9 @@ def round_cost(facts: exchange.Exchange, meter: str) -> int:
 def draw(results: common.Results, folder: Path) -> list[Path]:
     """Draws differences over time and costs, and writes the table."""
     rows = [row for T, data in results.items() for row in _rows(T, data.isel(time=-1))]
-    pair = _regret(results), _costs(results, rows)
-    written = [path for picture in pair for path in pictures.publish(picture, folder)]
-    return [*written, *_table(results, rows, folder)]
-
-
-def _members() -> dict[str, Any]:
-    return {case: fmab.hdp_mab(EPSILON, components=spec) for case, spec in CASES.items()}
-
-
-def _setting() -> str:
-    return f"HDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}"
-
-
-def _cases() -> str:
-    return "; ".join(f"{number_of(case)}: {words}" for case, words in WORDS.items())
-
-
-def number_of(case: str) -> str:
-    """Writes a case without its noun."""
-    return case.removeprefix("case ")
-
-
-def _regret(results: common.Results) -> pictures.Picture:
-    every = differences.beside(
-        results,
-        SERVER,
-        lambda data: {case: data.regret.sel(components=case).load() for case in CASES},
-        regret=False,
-    )
-    # Cases that never wait have no difference at all.
-    apart = {c for bands in every.more.values() for c in differences.drop_zero_curves(bands)}
-    same = [case for case in CASES if case not in apart]
-    shown = {T: {c: bands[c] for c in bands if c in apart} for T, bands in every.more.items()}
-    found = replace(every, more=shown)
-    zero = [number_of(case) for case in same if case != SERVER]
-    caption = common.caption(
-        _setting(),
-        results,
-        f"Cases: {_cases()}",
-        "Differences are paired, seed by seed, and drawn over the logarithm of time"
-        + found.in_percent("the regret of case 6 at T"),
-        *(
-            [f"In cases {seen.listed(zero)} it is 0 in every seed, so that no line is drawn"]
-            if zero
-            else []
-        ),
-        common.level_at_end("of case 6", every.references),
-        common.leaks(_members(), AGENTS),
-    )
-    ends = found.told("{mean:+,.1f}, {share} ({label})")
-    alt = (
-        f"Regret beside case 6 at T = {common.whole(found.last)}: {ends or 'no difference'}. "
-        f"Cases that differ from it in no seed: {seen.listed(zero) if zero else 'none'}."
-    )
-    rows = every.rows("difference to case 6")
-    return pictures.Picture("fig11_hybrid", page(rows), caption, alt, rows)
+    regret = FIGURE.draw(results, folder)
+    costs = pictures.publish(_costs(results, rows), folder)
+    return [*regret, *costs, *_table(results, rows, folder)]
 
 
 def _costs(results: common.Results, table: differences.Rows) -> pictures.Picture:
@@ -145,30 +106,16 @@ def _costs(results: common.Results, table: differences.Rows) -> pictures.Picture
         for row in table
         for meter, words in METERS.items()
     }
-    last = max(results)
     caption = common.caption(
-        _setting(),
+        SETTING,
         results,
-        f"Cases: {_cases()}",
+        f"Cases: {LEGEND}",
         f"Costs at T: {SERVER_PRICE} per link to the server and {PEER_PRICE} per link between "
         f"agents, {' or '.join(METERS.values())}",
-        common.leaks(_members(), AGENTS),
+        common.leaks(MEMBERS, AGENTS),
         bars="Markers: means over the seeds; bars",
     )
-    told = []
-    for meter, words in METERS.items():
-        own = {case: costs[last, case, meter] for case in CASES}
-        least, most = min(own.values()), max(own.values())
-        fewest, highest = (" and ".join(c for c in CASES if own[c] == end) for end in (least, most))
-        told.append(f"with {words}, from {least[0]:,.0f} ({fewest}) to {most[0]:,.0f} ({highest})")
-    paid = ", ".join(
-        f"{costs[last, case, 'edges'][0]:,.0f} and {costs[last, case, 'sac'][0]:,.0f} ({case})"
-        for case in CASES
-    )
-    alt = (
-        f"Mean costs at T = {common.whole(last)}: {'; '.join(told)}. By case, with "
-        f"{' and '.join(METERS.values())}: {paid}."
-    )
+    alt = "Costs at T of the six cases, with links counted by edges and by hops to the sink."
     rows = [
         {"quantity": f"cost at T, {words}", "T": horizon, "curve": case, "slot": horizon}
         | dict(zip(("mean", "lower", "upper"), costs[horizon, case, meter], strict=True))
@@ -214,7 +161,7 @@ def _rows(horizon: int, last: xr.Dataset) -> list[dict[str, Any]]:
         facts, cell = exchange.sinks(graphs.components(spec, AGENTS)), last.sel(components=case)
         row = {
             "T": horizon,
-            "case": number_of(case),
+            "case": case.removeprefix("case "),
             "components": WORDS[case],
             "wait (slots)": facts.wait,
             "server links a round": facts.on("server"),
@@ -228,7 +175,7 @@ def _rows(horizon: int, last: xr.Dataset) -> list[dict[str, Any]]:
             cost = fmab.communication_cost(cell, SERVER_PRICE, PEER_PRICE, meter)
             row[f"cost at T, {words}"] = common.interval(cost)
         server = last.sel(components=SERVER)
-        rows.append(row | differences.row_beside(cell, server, SERVER, _members()[case], AGENTS))
+        rows.append(row | differences.row_beside(cell, server, SERVER, MEMBERS[case], AGENTS))
     return rows
 
 
@@ -236,8 +183,7 @@ def _table(results: common.Results, rows: differences.Rows, folder: Path) -> lis
     printed = exchange.sinks(graphs.components(CASE_2_AS_PRINTED, AGENTS_AS_PRINTED))
     costs = " and ".join(f"{round_cost(printed, m)} ({w})" for m, w in METERS.items())
     notes = common.caption(
-        f"HDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, c1 = {SERVER_PRICE} per "
-        f"server link, c2 = {PEER_PRICE} per agent-agent link",
+        f"{SETTING}, c1 = {SERVER_PRICE} per server link, c2 = {PEER_PRICE} per agent-agent link",
         results,
         "Regret is summed over agents; minus case 6: paired difference, seed by seed, and in "
         "per cent of the regret of case 6. Leak: of one reward, to whoever sees the messages of "

@@ -1,20 +1,12 @@
-"""How a sentence of the paper is judged: intervals, one rule of tolerance, and the table they fill.
-
-The rule, for every row:
+"""How a sentence of the paper is judged: numbers with intervals, and one rule of tolerance.
 
 * An order ("increases", "smaller") holds where the interval lies on the stated side.
-* What is said to be alike, or to have a value, holds where the interval lies within 5 % of it.
-* What is said to be not worse, or to be recovered, holds where the interval lies below 5 % more.
-* What is said to be high probability holds where the interval lies above 95 %.
-* What is said to be large ("huge", "significantly") holds where the interval shows at least 100 %
-  more; twice that is stricter, half of it is milder.
+* A value, or a likeness, holds where the interval lies within 5 % of it.
+* "Not worse" and "recovered" hold where the interval lies below 5 % more.
+* A high probability holds where the interval lies above 95 %.
 
-An interval that lies across an edge decides nothing. A row whose verdict changes at half or at
-twice the tolerance says so. Every verdict says how large the effect is, and an order that holds by
-less than 1 % is counted apart.
-
-A `Finding` is the record: sentence, table cell, row of the CSV and count in the head are made from
-it, here and in `claims`.
+An interval that lies across an edge decides nothing. Every verdict states the size of the effect,
+and an order that holds by less than 1 % is counted apart.
 """
 
 from __future__ import annotations
@@ -33,54 +25,22 @@ import fmab_jax as fmab
 from experiments import common
 from fmab_jax.analysis.bands import fieller, lost_interval, student_quantile
 
-LEVEL = 0.99
-TOLERANCE, LARGE = 0.05, 1.0
-# An order that holds by less says so.
-SMALL = 0.01
+LEVEL, TOLERANCE = 0.99, 0.05
+SMALL = 0.01  # an order that holds by less says so
 HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided"
-# What is asked is a consequence of the sentence, or too few runs could have failed it.
-NOT_CONTRADICTED = "not contradicted"
-# The steps that are printed do not give it, and neither do ours.
-NOT_PROVED = "not proved"
-# A bound that holds, asked whether it is reached as well, which it does not say.
-NOT_ATTAINED = "not attained"
-# A sentence on what follows from a condition, asked how often the condition is met.
-NOT_REACHED = "not reached"
-MISPRINT, UNJUDGED = "misprint", "not judged"
+# A bound asks nothing about being attained; a condition asks nothing about being reached.
+NOT_ATTAINED, NOT_REACHED = "not attained", "not reached"
+UNJUDGED = "not judged"  # at these horizons
 HOLDS_LITTLE = f"{HOLDS} by less than {100 * SMALL:g} %"
 SOMETIMES = "holds under some conditions only"
-# Of one condition; of several that differ, kinds are joined by "or" (`kind_of`).
-KINDS = (
-    HOLDS,
-    HOLDS_LITTLE,
-    NOT_CONTRADICTED,
-    SOMETIMES,
-    FAILS,
-    NOT_ATTAINED,
-    NOT_REACHED,
-    NOT_PROVED,
-    OPEN,
-    MISPRINT,
-    UNJUDGED,
-)
-# Which of several stands first in a row's verdict; the others follow with their conditions.
-FIRST = (
-    HOLDS,
-    FAILS,
-    NOT_ATTAINED,
-    NOT_REACHED,
-    NOT_PROVED,
-    MISPRINT,
-    NOT_CONTRADICTED,
-    OPEN,
-)
-# Names of the rules, as claims.csv has them.
+# In a row's verdict the first of these comes first; the others follow with their conditions.
+FIRST = (HOLDS, FAILS, NOT_ATTAINED, NOT_REACHED, OPEN, UNJUDGED)
+KINDS = (HOLDS, HOLDS_LITTLE, SOMETIMES, FAILS, NOT_ATTAINED, NOT_REACHED, OPEN, UNJUDGED)
+# Names of the rules in claims.csv.
 ORDER, ALIKE, NO_MORE, VALUE, PROBABLE = "order", "alike", "no more", "value", "probable"
-LARGER, AT_MOST, AT_LEAST, EXACTLY = "large", "at most", "at least", "exactly"
-PLAIN, PRINT = f"{ORDER}, no share", f"{EXACTLY}, a print"
-# How far a bound lies above the regret: what names of such numbers end in.
+AT_MOST, AT_LEAST, NO_SHARE = "at most", "at least", f"{ORDER}, no share"
+# Names of numbers that compare a bound with the regret end in this.
 LOOSENESS = "bound / regret"
-SCALES = {"half": 0.5, "stated": 1.0, "twice": 2.0}
 
 
 class Measured(NamedTuple):
@@ -90,71 +50,54 @@ class Measured(NamedTuple):
     lower: float
     upper: float
 
-    def moved(self, change: Callable[[float], float]) -> Measured:
-        """Returns the number and the ends of its interval, each changed by an increasing map."""
+    def map(self, change: Callable[[float], float]) -> Measured:
+        """Returns the number and the ends of its interval, changed by an increasing map."""
         return Measured(*map(change, self))
 
 
 class Finding(NamedTuple):
-    """What was found under one condition, such as "T = 10⁴"."""
+    """A result under one condition, such as "T = 10⁴"."""
 
-    condition: str  # under which
-    told: str  # what was measured, in words
-    # at half the tolerance, at it, and at twice of it; alike where there is none
-    verdicts: tuple[str, str, str]
-    # what was measured, by name; the rule is applied to each of them
-    numbers: dict[str, Measured] = {}
+    condition: str
+    text: str  # the measured numbers in words
+    verdict: str
+    numbers: dict[str, Measured] = {}  # the rule is applied to all of them
     counted: bool = True  # whether it is part of the row's verdict
-    rule: str = ""  # by which of the rules it was judged
-    # what the numbers are held against; NaN where the rule has no such number
-    against: float = math.nan
-    besides: dict[str, Measured] = {}  # what is told besides, by name
-    # of a number under a condition: how many seeds met it, of how many
-    seeds: dict[str, tuple[int, int]] = {}
-
-    @property
-    def verdict(self) -> str:
-        """The verdict at the stated tolerance."""
-        return self.verdicts[1]
+    rule: str = ""
+    against: float = math.nan  # the value or bound of the rule, if it has one
+    extras: dict[str, Measured] = {}  # numbers that the text states besides
+    seeds: dict[str, tuple[int, int]] = {}  # of a number: seeds that meet a condition, and all
 
     @property
     def effects(self) -> dict[str, float]:
-        """How large each number's effect is: of the value or bound it is held against, if any."""
-        rest = () if math.isnan(self.against) or not self.against else (self.against,)
-        return {name: each.estimate / math.prod(rest) for name, each in self.numbers.items()}
+        """Size of the effect of every number: relative to the value or bound, if there is one."""
+        scale = 1.0 if math.isnan(self.against) or not self.against else self.against
+        return {name: number.estimate / scale for name, number in self.numbers.items()}
 
-    def adding(self, words: str, **besides: Measured) -> Finding:
-        """Returns the finding with further words, and numbers that are told besides."""
-        told = f"{self.told}{words}"
-        return self._replace(told=told, besides={**self.besides, **_named(besides)})
+    def add(self, words: str, **extras: Measured) -> Finding:
+        """Returns the finding with further words, and the numbers in them."""
+        return self._replace(
+            text=f"{self.text}{words}", extras={**self.extras, **_rename_keys(extras)}
+        )
 
-    def uncounted(self, why: str) -> Finding:
-        """Returns the finding as one that is told but not judged."""
-        return self._replace(counted=False, told=f"{self.told} (not counted: {why})")
+    def uncount(self, why: str) -> Finding:
+        """Returns the finding as one that is shown but not judged."""
+        return self._replace(counted=False, text=f"{self.text} (not counted: {why})")
 
 
 class Row(NamedTuple):
     """One sentence of the paper."""
 
-    section: str  # where it stands
-    quote: str  # A few of its words, as the LaTeX has them
-    # what is measured, and what counts as agreement; what settles a sentence; what a slip of the
-    # print means; why a sentence is not judged
-    words: str
-    # returns the findings, from the data; None for a sentence that is not judged
-    judge: Callable[[Any], list[Finding]] | None = None
+    section: str
+    quote: str  # a few of its words, as the LaTeX has them
+    words: str  # the measured quantity, and the condition for agreement
+    judge: Callable[[Any], list[Finding]]
     see: str = ""  # the figure, table or function behind it
-    note: str = ""  # what a reader should know besides
-
-    def judged(self, data: Any) -> list[Finding]:
-        """Returns the findings; of a sentence that is not judged, why it is not."""
-        if self.judge is None:
-            return [Finding("", self.words, (UNJUDGED,) * 3)]
-        return self.judge(data)
+    note: str = ""
 
 
 class Data:
-    """Results of the experiments and of a row's own sweeps, simulated or read when asked for."""
+    """Results of the experiments and of extra sweeps, simulated or read on demand."""
 
     def __init__(
         self,
@@ -165,7 +108,7 @@ class Data:
     ) -> None:
         self.load = functools.cache(load)
         self.horizons, self.seeds, self.runs = tuple(horizons), seeds, runs
-        self._own: dict[str, xr.Dataset] = {}
+        self._sweeps: dict[str, xr.Dataset] = {}
 
     def last(self, name: str, horizon: int, **cell: Any) -> xr.Dataset:
         """Returns one cell of an experiment at T."""
@@ -175,14 +118,14 @@ class Data:
         """Returns [seed] regret at T of one cell of an experiment."""
         return self.last(name, horizon, **cell).regret.values
 
-    def own(self, name: str, algorithm: Any, problem: Any, **settings: Any) -> xr.Dataset:
-        """Returns a sweep that only verdicts need, at its last slot."""
-        if name not in self._own:
+    def sweep(self, name: str, algorithm: Any, problem: Any, **settings: Any) -> xr.Dataset:
+        """Returns a sweep that no figure needs, at its last slot."""
+        if name not in self._sweeps:
             store = None if self.runs is None else self.runs / f"claims_{name}"
             settings = {"seeds": self.seeds, "times": 8} | settings
-            found = fmab.sweep(algorithm, problem, store=store, **settings)
-            self._own[name] = found.isel(time=-1) if "time" in found.dims else found
-        return self._own[name]
+            data = fmab.sweep(algorithm, problem, store=store, **settings)
+            self._sweeps[name] = data.isel(time=-1)
+        return self._sweeps[name]
 
 
 # --- numbers ------------------------------------------------------------------------------------
@@ -193,290 +136,224 @@ def mean(values: Any) -> Measured:
     return Measured(*common.interval(values, LEVEL))
 
 
-def share(happened: Any, level: float = LEVEL) -> Measured:
-    """Returns the share of seeds for which something happened (Clopper-Pearson)."""
-    happened = np.asarray(happened, bool)
-    return Measured(happened.mean(), *lost_interval(int(happened.sum()), happened.size, level))
+def share(events: Any) -> Measured:
+    """Returns the share of seeds in which an event happened (Clopper-Pearson)."""
+    events = np.asarray(events, bool)
+    return Measured(events.mean(), *lost_interval(int(events.sum()), events.size, LEVEL))
 
 
 def ratio(first: Any, second: Any) -> Measured:
     """Returns the ratio of two means over the same seeds (Fieller).
 
-    The ends are NaN, which decides nothing, where the second mean is not known to be other than 0.
+    The ends are NaN, which decides nothing, where the second mean may be 0.
     """
     first, second = np.asarray(first, np.float64), np.asarray(second, np.float64)
-    found, number = float(first.mean() / second.mean()), second.size
-    # Around the ratio, what is left of the first has mean 0: nothing cancels.
-    spread = np.cov(first - found * second, second) / number
-    critical = student_quantile(number - 1, LEVEL)
-    ends = fieller(0.0, float(second.mean()), spread[0, 0], spread[1, 1], spread[0, 1], critical)
-    return Measured(found, *(found + float(end) for end in ends))
+    estimate, seeds = float(first.mean() / second.mean()), second.size
+    # The residual of the first has mean 0, so no digits cancel.
+    cov = np.cov(first - estimate * second, second) / seeds
+    critical = student_quantile(seeds - 1, LEVEL)
+    ends = fieller(0.0, float(second.mean()), cov[0, 0], cov[1, 1], cov[0, 1], critical)
+    return Measured(estimate, *(estimate + float(end) for end in ends))
 
 
 def excess(first: Any, second: Any) -> Measured:
     """Returns by what share the first mean exceeds the second, over the same seeds."""
-    return ratio(first, second).moved(lambda value: value - 1)
+    return ratio(first, second).map(lambda value: value - 1)
+
+
+def less(first: Any, second: Any) -> Measured:
+    """Returns by what share the first mean is below the second, over the same seeds."""
+    more = excess(first, second)
+    return Measured(-more.estimate, -more.upper, -more.lower)
 
 
 def change(after: tuple[Any, Any], before: tuple[Any, Any]) -> Measured:
-    """Returns by what share a ratio of means changed: all four over the same seeds."""
-    parts = [np.asarray(each, np.float64) for each in (*after, *before)]
-    a, b, c, d = (each / each.mean() for each in parts)
-    means = [each.mean() for each in parts]
-    found = means[0] / means[1] / (means[2] / means[3])
-    spread = mean(found * (a - b - c + d))
-    return Measured(found - 1, found - 1 + spread.lower, found - 1 + spread.upper)
+    """Returns by what share a ratio of means changed, all four over the same seeds."""
+    parts = [np.asarray(values, np.float64) for values in (*after, *before)]
+    means = [values.mean() for values in parts]
+    a, b, c, d = (values / values.mean() for values in parts)
+    factor = means[0] / means[1] / (means[2] / means[3])
+    spread = mean(factor * (a - b - c + d))
+    return Measured(factor - 1, factor - 1 + spread.lower, factor - 1 + spread.upper)
 
 
 def exponent(first: Any, second: Any, factor: float) -> Measured:
     """Returns e such that mean(first) = mean(second) x factor^e, for a factor above 1."""
-    return ratio(first, second).moved(lambda v: math.log(max(v, 1e-300)) / math.log(factor))
+    return ratio(first, second).map(lambda v: math.log(max(v, 1e-300)) / math.log(factor))
 
 
-# --- verdicts -----------------------------------------------------------------------------------
+def exact(value: float) -> Measured:
+    """Returns a number without an interval."""
+    return Measured(float(value), float(value), float(value))
 
 
-def sided(found: Measured, low: float, high: float) -> str:
-    """Holds where the interval lies in [low, high], fails where it lies outside."""
-    lower, upper = sorted((found.lower, found.upper))
+# --- verdicts of one condition ------------------------------------------------------------------
+
+
+def judge_interval(number: Measured, low: float, high: float) -> str:
+    """Returns whether the interval lies in [low, high] (holds) or outside (fails)."""
+    lower, upper = sorted((number.lower, number.upper))
     if low <= lower and upper <= high:
         return HOLDS
     return FAILS if upper < low or lower > high else OPEN
 
 
-def positive(*found: Measured) -> str:
-    """Holds where every interval lies above 0."""
-    return worst(HOLDS if m.lower > 0 else FAILS if m.upper <= 0 else OPEN for m in found)
-
-
 def worst(verdicts: Iterable[str]) -> str:
-    """Returns what holds of several at once: fails where one does."""
-    found = set(verdicts)
-    return next(each for each in (FAILS, OPEN, HOLDS) if each in found)
+    """Returns the verdict of several numbers together."""
+    kinds = set(verdicts)
+    return next(kind for kind in (FAILS, OPEN, HOLDS) if kind in kinds)
 
 
-def _judged(
+def _judge(
     rule: str,
     condition: str,
-    found: dict[str, Measured],
-    ends: Callable[[float], tuple[float, float]],
+    numbers: dict[str, Measured],
+    ends: tuple[float, float],
     write: Callable[[Measured], str],
     against: float = math.nan,
     seeds: Mapping[str, tuple[int, int]] | None = None,
 ) -> Finding:
-    """Judges numbers by the ends between which each has to lie, at each scale of the tolerance."""
-
-    def verdict(scale: float) -> str:
-        return worst(sided(each, *ends(scale)) for each in found.values())
-
-    half, stated, twice = (verdict(scale) for scale in SCALES.values())
-    of = {_name(name): pair for name, pair in (seeds or {}).items()}
-    words = told(found, write, of)
-    return Finding(
-        condition, words, (half, stated, twice), _named(found), True, rule, against, {}, of
-    )
+    """Judges numbers by the ends of the range that they have to lie in."""
+    verdict = worst(judge_interval(number, *ends) for number in numbers.values())
+    counts = {_rename(name): pair for name, pair in (seeds or {}).items()}
+    text = write_numbers(numbers, write, counts)
+    return Finding(condition, text, verdict, _rename_keys(numbers), True, rule, against, {}, counts)
 
 
 def ordered(condition: str, write: Any = None, **steps: Measured) -> Finding:
-    """Every difference is above 0; a share, unless it is written as something else."""
-    verdict = positive(*steps.values())
-    rule = ORDER if write is None else PLAIN
-    return Finding(
-        condition, told(steps, write or percent), (verdict,) * 3, _named(steps), rule=rule
+    """Every difference is above 0; a share, unless another writer is passed."""
+    verdict = worst(
+        HOLDS if m.lower > 0 else FAILS if m.upper <= 0 else OPEN for m in steps.values()
     )
+    rule = ORDER if write is None else NO_SHARE
+    text = write_numbers(steps, write or percent)
+    return Finding(condition, text, verdict, _rename_keys(steps), rule=rule)
 
 
 def alike(condition: str, **differences: Measured) -> Finding:
     """Every difference, as a share, is 0 within the tolerance."""
-
-    def ends(scale: float) -> tuple[float, float]:
-        return -scale * TOLERANCE, scale * TOLERANCE
-
-    return _judged(ALIKE, condition, differences, ends, percent)
+    return _judge(ALIKE, condition, differences, (-TOLERANCE, TOLERANCE), percent)
 
 
 def no_more(condition: str, **differences: Measured) -> Finding:
     """Every difference, as a share, is at most 0 within the tolerance."""
-    return _judged(
-        NO_MORE, condition, differences, lambda scale: (-math.inf, scale * TOLERANCE), percent
-    )
+    return _judge(NO_MORE, condition, differences, (-math.inf, TOLERANCE), percent)
 
 
-def valued(condition: str, value: float, write: Any = None, **found: Measured) -> Finding:
+def valued(condition: str, value: float, write: Any = None, **numbers: Measured) -> Finding:
     """Every number is the stated one, within the tolerance."""
-
-    def ends(scale: float) -> tuple[float, float]:
-        low, high = sorted(value * (1 + sign * scale * TOLERANCE) for sign in (-1, 1))
-        return low, high
-
-    return _judged(VALUE, condition, found, ends, write or number, value)
-
-
-def exactly(condition: str, value: float, write: Any = None, **found: Measured) -> Finding:
-    """Every number is the stated one: no tolerance but that of rounding."""
-    near = 1e-9 * abs(value)
-    finding = _judged(
-        EXACTLY, condition, found, lambda _: (value - near, value + near), write or number, value
-    )
-    return finding._replace(told=f"{finding.told}; stated {value:,.6g}")
+    low, high = sorted(value * (1 + sign * TOLERANCE) for sign in (-1, 1))
+    return _judge(VALUE, condition, numbers, (low, high), write or number, value)
 
 
 def probable(
-    condition: str, seeds: Mapping[str, tuple[int, int]] | None = None, **found: Measured
+    condition: str, seeds: Mapping[str, tuple[int, int]] | None = None, **shares: Measured
 ) -> Finding:
-    """Every share is 1 within the tolerance; of how many seeds each is, where of some only."""
-    return _judged(
-        PROBABLE,
-        condition,
-        found,
-        lambda scale: (1 - scale * TOLERANCE, 1),
-        percent,
-        seeds=seeds,
+    """Every share is 1 within the tolerance; ``seeds`` counts those that meet the condition."""
+    return _judge(PROBABLE, condition, shares, (1 - TOLERANCE, 1), percent, seeds=seeds)
+
+
+def at_most(condition: str, most: float, **numbers: Measured) -> Finding:
+    """Every number is at most the stated one, without tolerance."""
+    return _judge(AT_MOST, condition, numbers, (-math.inf, most), number, most).add(
+        f"; at most {most:,.6g}"
     )
 
 
-def large(condition: str, **ratios: Measured) -> Finding:
-    """Every ratio is at least double."""
-    return _judged(LARGER, condition, ratios, lambda scale: (1 + scale * LARGE, math.inf), number)
-
-
-def at_most(condition: str, most: float, write: Any = None, **found: Measured) -> Finding:
-    """Every number is at most the stated one: no tolerance."""
-    finding = _judged(AT_MOST, condition, found, lambda _: (-math.inf, most), write or number, most)
-    return finding._replace(told=f"{finding.told}; at most {most:,.6g}")
-
-
-def at_least(condition: str, least: float, write: Any = None, **found: Measured) -> Finding:
-    """Every number is at least the stated one: no tolerance."""
-    finding = _judged(
-        AT_LEAST, condition, found, lambda _: (least, math.inf), write or number, least
+def at_least(condition: str, least: float, **numbers: Measured) -> Finding:
+    """Every number is at least the stated one, without tolerance."""
+    return _judge(AT_LEAST, condition, numbers, (least, math.inf), number, least).add(
+        f"; at least {least:,.6g}"
     )
-    return finding._replace(told=f"{finding.told}; at least {least:,.6g}")
 
 
-def consequence(finding: Finding) -> Finding:
-    """Returns the finding as one on a consequence of the sentence: it can but contradict it."""
-    other = {HOLDS: NOT_CONTRADICTED, OPEN: NOT_CONTRADICTED}
-    return _renamed(finding, other, "a consequence")
+def ask_attained(finding: Finding) -> Finding:
+    """Returns the finding as one on whether a bound is attained, which a bound does not say."""
+    return _rename_failure(finding, NOT_ATTAINED, "whether attained")
 
 
-def unless_contradicted(finding: Finding) -> Finding:
-    """Returns the finding as one of too few runs: where they are open, they do not contradict."""
-    return _renamed(finding, {OPEN: NOT_CONTRADICTED}, "few runs")
-
-
-def provable(finding: Finding) -> Finding:
-    """Returns the finding as one on what can be proved: beyond it nothing is known to fail."""
-    return _renamed(finding, {FAILS: NOT_PROVED}, "what can be proved")
-
-
-def attained(finding: Finding) -> Finding:
-    """Returns the finding as one on whether a bound is reached, which a bound does not say."""
-    return _renamed(finding, {FAILS: NOT_ATTAINED}, "whether attained")
-
-
-def reached(finding: Finding) -> Finding:
+def ask_reached(finding: Finding) -> Finding:
     """Returns the finding as one on whether a sentence's condition is met, which it presumes."""
-    return _renamed(finding, {FAILS: NOT_REACHED}, "whether reached")
+    return _rename_failure(finding, NOT_REACHED, "whether reached")
 
 
-def misprint(condition: str, printed: float, write: Any = None, **found: Measured) -> Finding:
-    """Every number is another one than the print has."""
-    finding = exactly(condition, printed, write, **found)
-    finding = _renamed(finding, {FAILS: MISPRINT}, PRINT.partition(", ")[2])
-    return finding._replace(told=finding.told.replace("; stated ", "; printed "))
+def _rename_failure(finding: Finding, name: str, why: str) -> Finding:
+    verdict = name if finding.verdict == FAILS else finding.verdict
+    return finding._replace(verdict=verdict, rule=f"{finding.rule}, {why}")
 
 
-def _renamed(finding: Finding, other: Mapping[str, str], why: str) -> Finding:
-    half, stated, twice = (other.get(each, each) for each in finding.verdicts)
-    return finding._replace(verdicts=(half, stated, twice), rule=f"{finding.rule}, {why}")
+# --- verdicts of a row --------------------------------------------------------------------------
 
 
-def combined(findings: Sequence[Finding], place: int = 1) -> str:
-    """Returns the verdict of a row from those of its findings, at one of the tolerances.
-
-    Every kind that was found is named, all but the first with its conditions; what holds here and
-    fails there is named by where it holds, or by where it does not.
-    """
-    counted = [each for each in findings if each.counted]
-    found = {each.verdicts[place] for each in counted}
-    if not found:
+def combine(findings: Sequence[Finding]) -> str:
+    """Returns the verdict of a row: every kind, all but the first with its conditions."""
+    counted = [finding for finding in findings if finding.counted]
+    kinds = {finding.verdict for finding in counted}
+    if not kinds:
         return UNJUDGED
-    first = next(each for each in FIRST if each in found)
-    others = found - {first}
-    if {HOLDS, FAILS} <= found:
-        rest = [each for each in counted if each.verdicts[place] != HOLDS]
-        if len(rest) < len(counted) - len(rest):
-            told = "; ".join(f"{each.verdicts[place]} at {each.condition}" for each in rest)
-            return f"holds but for: {told}"
-        first = f"holds only if {_conditions(counted, HOLDS, place)}"
+    first = next(kind for kind in FIRST if kind in kinds)
+    others = kinds - {first}
+    if {HOLDS, FAILS} <= kinds:
+        exceptions = [finding for finding in counted if finding.verdict != HOLDS]
+        if 2 * len(exceptions) < len(counted):
+            text = "; ".join(f"{each.verdict} at {each.condition}" for each in exceptions)
+            return f"holds but for: {text}"
+        first = f"holds only if {_conditions(counted, HOLDS)}"
         others -= {FAILS}
-    told = (f"{each} at {_conditions(counted, each, place)}" for each in FIRST if each in others)
-    return "; ".join([first, *told])
+    parts = (f"{kind} at {_conditions(counted, kind)}" for kind in FIRST if kind in others)
+    return "; ".join([first, *parts])
 
 
-def verdict_of(findings: Sequence[Finding]) -> str:
-    """Returns a row's verdict, the size of the effect, and what other tolerances would change."""
-    half, stated, twice = (combined(findings, place) for place in range(3))
-    others = [
-        f"at {name} the tolerance: {words}"
-        for name, words in (("half", half), ("twice", twice))
-        if words != stated
-    ]
-    size = size_of(findings)
-    shown = f"**{stated_of(findings)}**{f' ({size})' if size else ''}"
-    return "; ".join([shown, *others])
-
-
-def stated_of(findings: Sequence[Finding]) -> str:
-    """Returns a row's verdict; an order that holds, by how little if it is little."""
-    stated = combined(findings)
+def write_verdict(findings: Sequence[Finding]) -> str:
+    """Returns a row's verdict with the size of the effect."""
+    stated, size = combine(findings), _write_size(findings)
     steps = [
         effect
-        for each in findings
-        if each.counted and each.rule == ORDER
-        for effect in each.effects.values()
+        for finding in findings
+        if finding.counted and finding.rule == ORDER
+        for effect in finding.effects.values()
     ]
-    return HOLDS_LITTLE if stated == HOLDS and steps and min(steps) < SMALL else stated
+    if stated == HOLDS and steps and min(steps) < SMALL:
+        stated = HOLDS_LITTLE
+    return f"**{stated}**{f' ({size})' if size else ''}"
 
 
-def size_of(findings: Sequence[Finding]) -> str:
-    """Says between which ends the effects of the findings lie that are counted, rule by rule."""
-    by: dict[str, list[float]] = {}
-    for each in findings:
-        if each.counted and each.numbers and each.against != 0:  # no multiple of nothing
-            rule = each.rule if each.rule in (PLAIN, PRINT) else each.rule.partition(", ")[0]
-            rule = LOOSENESS if all(name.endswith(LOOSENESS) for name in each.numbers) else rule
-            by.setdefault(rule, []).extend(each.effects.values())
-    return "; ".join(filter(None, (_size(rule, values) for rule, values in by.items())))
+def _write_size(findings: Sequence[Finding]) -> str:
+    """Returns the range of the effects that count, by rule."""
+    effects: dict[str, list[float]] = {}
+    for finding in findings:
+        if finding.counted and finding.numbers:
+            rule = finding.rule if finding.rule == NO_SHARE else finding.rule.partition(", ")[0]
+            rule = LOOSENESS if all(n.endswith(LOOSENESS) for n in finding.numbers) else rule
+            effects.setdefault(rule, []).extend(finding.effects.values())
+    return "; ".join(
+        SIZES[rule].format(write_span([100 * v for v in values] if "%" in SIZES[rule] else values))
+        for rule, values in effects.items()
+    )
 
 
-def _size(rule: str, values: Sequence[float]) -> str:
-    shares = [100 * value for value in values]
-    if rule == ORDER:
-        return f"by {span(shares)} %"
-    if rule in (ALIKE, NO_MORE):
-        return f"{span(shares)} %"
-    if rule == PROBABLE:
-        return f"in {span(shares)} %"
-    if rule in (VALUE, EXACTLY, PRINT):
-        return f"{span(values)} times the {'print' if rule == PRINT else 'value'}"
-    if rule == LOOSENESS:
-        return f"the bound is {span(values)} times the regret"
-    if rule in (AT_MOST, AT_LEAST):
-        return f"{span(values)} times {'the bound' if rule == AT_MOST else 'what is asked'}"
-    return f"{span(values)} times" if rule == LARGER else span(values)
+SIZES = {
+    ORDER: "by {} %",
+    NO_SHARE: "{}",
+    ALIKE: "{} %",
+    NO_MORE: "{} %",
+    VALUE: "{} times the value",
+    PROBABLE: "in {} %",
+    AT_MOST: "{} times the bound",
+    AT_LEAST: "{} times the least",
+    LOOSENESS: "the bound is {} times the regret",
+}
 
 
-def span(values: Sequence[float]) -> str:
-    """Writes between which ends numbers lie, two digits of each."""
-    low, high = (_short(end) for end in (min(values), max(values)))
+def write_span(values: Sequence[float]) -> str:
+    """Writes the least and the largest number, with two digits."""
+    low, high = (_write_short(end) for end in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
 
 
-def _short(value: float) -> str:
-    if not math.isfinite(value) or abs(value) < 1e-9:  # rounding
-        return f"{abs(value):.0f}"
+def _write_short(value: float) -> str:
+    if abs(value) < 1e-9:  # rounding
+        return "0"
     if abs(value) >= 1e6 or abs(value) < 1e-4:
         return f"{value:.1e}"
     digits = max(0, 1 - math.floor(math.log10(abs(value))))
@@ -487,102 +364,85 @@ def _short(value: float) -> str:
     return text
 
 
-def kind_of(verdict: str) -> str:
-    """Returns which kind of verdict this is, for counting them: "holds or not decided"."""
+def count_kinds(verdicts: Iterable[str]) -> Counter[str]:
+    """Counts written verdicts by kind, in a fixed order."""
+    found = Counter(_kind_of(text.split("**")[1]) for text in verdicts)
+    order = sorted(found, key=lambda kind: (KINDS.index(kind.partition(" or ")[0]), kind))
+    return Counter({kind: found[kind] for kind in order})
+
+
+def _kind_of(verdict: str) -> str:
+    """Returns the kind of a verdict: "holds or not decided"."""
     if verdict in KINDS:
         return verdict
     first, *others = verdict.split("; ")
-    kinds = [next(each for each in FIRST if other.startswith(f"{each} at ")) for other in others]
+    kinds = [next(kind for kind in FIRST if other.startswith(f"{kind} at ")) for other in others]
     if first not in FIRST or (first == HOLDS and {NOT_ATTAINED, NOT_REACHED} & {*kinds}):
         return SOMETIMES
     return " or ".join([first, *kinds])
 
 
-def counts(verdicts: Iterable[str]) -> Counter[str]:
-    """Counts verdicts by kind, in a fixed order."""
-    found = Counter(map(kind_of, verdicts))
-    order = sorted(found, key=lambda kind: (KINDS.index(kind.partition(" or ")[0]), kind))
-    return Counter({kind: found[kind] for kind in order})
-
-
-def _conditions(findings: Sequence[Finding], verdict: str, place: int) -> str:
-    """Lists where a verdict was found; by the part of the condition that decides, if one does."""
-    parts = [(each.condition.split(", "), each.verdicts[place] == verdict) for each in findings]
-    for part in range(min(len(words) for words, _ in parts)) if len(parts[0][0]) > 1 else ():
-        named: dict[str, set[bool]] = {}
+def _conditions(findings: Sequence[Finding], verdict: str) -> str:
+    """Lists the conditions of a verdict; only the part that decides, if one does."""
+    parts = [(each.condition.split(", "), each.verdict == verdict) for each in findings]
+    for place in range(min(len(words) for words, _ in parts)) if len(parts[0][0]) > 1 else ():
+        answers: dict[str, set[bool]] = {}
         for words, agrees in parts:
-            named.setdefault(words[part], set()).add(agrees)
-        if all(len(verdicts) == 1 for verdicts in named.values()):
-            return " or ".join(name for name, verdicts in named.items() if True in verdicts)
-    return " or ".join(each.condition for each in findings if each.verdicts[place] == verdict)
+            answers.setdefault(words[place], set()).add(agrees)
+        if all(len(values) == 1 for values in answers.values()):
+            return " or ".join(name for name, values in answers.items() if True in values)
+    return " or ".join(each.condition for each in findings if each.verdict == verdict)
 
 
 # --- words --------------------------------------------------------------------------------------
 
 
-def told(
-    found: Mapping[str, Measured],
+def write_numbers(
+    numbers: Mapping[str, Measured],
     write: Callable[[Measured], str],
     seeds: Mapping[str, tuple[int, int]] | None = None,
 ) -> str:
-    """Writes measured numbers with their names; a single one may go without ("_")."""
-    written = []
-    for name, each in found.items():
-        text = f"{_name(name)} {write(each)}".strip()
-        if few := (seeds or {}).get(_name(name)):
-            text += f" ({few[0]:,} of {few[1]:,} seeds)"
-        written.append(text)
-    return ", ".join(written)
+    """Writes numbers with their names; a single one may go without ("_")."""
+    parts = []
+    for name, value in numbers.items():
+        text = f"{_rename(name)} {write(value)}".strip()
+        if pair := (seeds or {}).get(_rename(name)):
+            text += f" ({pair[0]:,} of {pair[1]:,} seeds)"
+        parts.append(text)
+    return ", ".join(parts)
 
 
-def _name(given: str) -> str:
-    return "" if given == "_" else given.replace("_", " ")
+def _rename(name: str) -> str:
+    return "" if name == "_" else name.replace("_", " ")
 
 
-def _named(found: dict[str, Measured]) -> dict[str, Measured]:
-    return {_name(name): each for name, each in found.items()}
+def _rename_keys(numbers: dict[str, Measured]) -> dict[str, Measured]:
+    return {_rename(name): number for name, number in numbers.items()}
 
 
-def percent(found: Measured) -> str:
-    """Writes a share."""
-    return _written(found.moved(lambda value: 100 * value), " %")
+def percent(number: Measured) -> str:
+    """Writes a share with its interval."""
+    return _write(number.map(lambda value: 100 * value), " %")
 
 
-def number(found: Measured) -> str:
-    """Writes a number."""
-    return _written(found, "")
+def number(number: Measured) -> str:
+    """Writes a number with its interval."""
+    return _write(number, "")
 
 
-def _written(found: Measured, unit: str) -> str:
-    low, high = sorted((found.lower, found.upper))
+def _write(number: Measured, unit: str) -> str:
+    low, high = sorted((number.lower, number.upper))
     half = (high - low) / 2
-    if max(map(abs, found)) < 5e-7:  # rounding
+    if max(map(abs, number)) < 5e-7:  # rounding
         return f"0{unit}"
     if not math.isfinite(half):
-        return f"{found.estimate:.3g}{unit} [{low:.3g}, {high:.3g}]"
-    if half <= 1e-9 * abs(found.estimate):  # the same in every seed
-        exact = found.estimate == int(found.estimate)
-        return f"{found.estimate:,.{0 if exact else 3}f}{unit}"
+        return f"{number.estimate:.3g}{unit} [{low:.3g}, {high:.3g}]"
+    if half <= 1e-9 * abs(number.estimate):  # the same in every seed
+        digits = 0 if number.estimate == int(number.estimate) else 3
+        return f"{number.estimate:,.{digits}f}{unit}"
     digits = min(6, max(0, 1 - math.floor(math.log10(half))))
-    text = f"{found.estimate:,.{digits}f}{unit}"
-    # An interval that lies unevenly is told by its ends.
-    if abs(high + low - 2 * found.estimate) > 0.1 * half:
+    text = f"{number.estimate:,.{digits}f}{unit}"
+    # An interval that lies unevenly is written with its ends.
+    if abs(high + low - 2 * number.estimate) > 0.1 * half:
         return f"{text} [{low:,.{digits}f}, {high:,.{digits}f}]"
     return f"{text} ± {half:,.{digits}f}"
-
-
-def settled(section: str, quote: str, words: str, check: Callable[[], list[Finding]]) -> Row:
-    """Returns a sentence that arithmetic settles: no data could turn it."""
-    return Row(section, quote, words, lambda data: check())
-
-
-def lines_of(findings: Sequence[Finding], between: str = "; ") -> str:
-    """Writes what was found, with its conditions, if it has any."""
-    return between.join(
-        f"{each.condition}: {each.told}" if each.condition else each.told for each in findings
-    )
-
-
-def exact(value: float) -> Measured:
-    """Returns a number that has no interval."""
-    return Measured(float(value), float(value), float(value))

@@ -146,8 +146,6 @@ def _title(stem: str) -> str:
 
 _SECTIONS = {
     "The paper's figures": "fig",
-    "Maps: where the paper's sentences hold": "maps_",
-    "The multiverse: in which readings they hold": "multiverse",
     "The arena": "arena_",
     "Real ratings": "ratings_",
     "The audit of privacy": "audit",
