@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from fmab_jax.analysis.words import write_count
-
 
 def tally(held: Iterable[bool], things: str) -> str:
     """Says of how many things something holds: "each of 5 lines", "3 of 5 lines", "none of 5"."""

@@ -74,7 +74,7 @@ def line_of(case: Case) -> str:
         AssertionError: If it is not refused in one line, or writes a file.
         AttributeError: If a program would be compiled.
     """
-    from fmab_jax.algorithms.base import known
+    from fmab_jax.algorithms.base import collect_algorithms
     from fmab_jax.run import compilation, outputs
 
     inputs: set[str] = set()
@@ -92,7 +92,7 @@ def line_of(case: Case) -> str:
                 words = ["sweep", _file(inputs, "study.toml", case.input)]
             line = _command_line(words)
         assert {path.name for path in Path().iterdir()} == inputs
-    return line.replace(", ".join(sorted(known())), "<algorithms>")
+    return line.replace(", ".join(sorted(collect_algorithms())), "<algorithms>")
 
 
 def _names(inputs: set[str]) -> dict[str, Any]:

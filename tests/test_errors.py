@@ -106,7 +106,7 @@ TEXTS = [
 @pytest.mark.parametrize(("text", "number"), TEXTS, ids=repr)
 def test_a_text_is_read_as_this_number(text, number):
     """Catches a whole number read as a float, or digits lost past 2^53."""
-    found = number_of(text)
+    found = parse_number(text)
     assert found == number and type(found) is type(number)
 
 
@@ -120,7 +120,7 @@ def test_a_text_is_read_as_this_number(text, number):
 )
 def test_a_text_is_no_number(text):
     """Catches a traceback of decimal, 1e400 as no noise, and digits that nobody typed."""
-    assert number_of(text) is None
+    assert parse_number(text) is None
 
 
 def test_privacy_is_bounded_so_that_what_a_message_leaks_is_a_number():
@@ -171,9 +171,9 @@ def test_nine_tenths_of_the_memory_may_be_taken(monkeypatch, free, needed, passe
     """Would catch all of the memory taken, and a refusal where nobody knows how much there is."""
     monkeypatch.setattr(resources, "available_bytes", lambda: free)
     if passes:
-        return resources.affordable("arms", needed, "use fewer")
+        return resources.check_memory("arms", needed, "use fewer")
     line = "arms='0.9 GB': must be at most 90% of the 1.0 GB available; "
-    assert message(resources.affordable, "arms", needed, "use fewer").startswith(line)
+    assert message(resources.check_memory, "arms", needed, "use fewer").startswith(line)
 
 
 @pytest.mark.parametrize("name", ["a" * 256, "é" * 128, "x/" * 2001, f"{'b' * 300}/x"])

@@ -74,10 +74,10 @@ def test_elimination_runs_through_its_own_exchange():
 
 @pytest.mark.slow
 @pytest.mark.as_users_have_it
-@pytest.mark.parametrize("name", sorted(base.installed()))
+@pytest.mark.parametrize("name", sorted(base.load_shipped()))
 def test_algorithms_of_the_package_keep_the_contract(name):
     """Would catch an algorithm whose bits depend on batch, neighbours, padding or compilation."""
-    owner = base.named(name)
+    owner = base.find_by_name(name)
     given = {}
     if "epsilon" in parameters_of(owner):
         given["epsilon"] = 0.5
@@ -115,7 +115,7 @@ def test_command_line_and_study_file_take_a_plug_in(tmp_path, monkeypatch, capsy
         encoding="utf-8",
     )
     base._loaded.clear()
-    del laws.KNOWN["three-point"]
+    del laws.LAWS_BY_NAME["three-point"]
     assert main(["sweep", "study.toml", "--out", "own_sweep"]) == 2
     assert "load a plug-in" in capsys.readouterr().err and not Path("own_sweep").exists()
     assert main(["sweep", "study.toml", "--out", "own_sweep", "--plugin", FILE]) == 0
@@ -138,7 +138,7 @@ def test_a_name_is_taken_once(tmp_path):
     refuses(
         "three-point.*: must be the name of no other", base.load_plugin, str(tmp_path / "law.py")
     )
-    assert "other_one" not in base.known()
+    assert "other_one" not in base.collect_algorithms()
 
 
 # --- plug-ins that break their contract ---
@@ -168,7 +168,7 @@ class Bare(fmab.Algorithm):
     """An algorithm without a family, whose parameter is a function."""
 
     name = "bare"
-    regret: Any = fmab.parameter(Word(none="none"), "Of a trial.", default=None)
+    regret: Any = fmab.parameter(Word(none_label="none"), "Of a trial.", default=None)
     last: int = 0
 
     __post_init__ = settings = lambda self: {}
@@ -366,7 +366,10 @@ def test_a_changed_algorithm_does_not_pass_for_the_one_it_changes():
     """Would catch a figure that calls a variant by the paper's name, or credits it to the paper."""
     nearly, titles = altered(fmab.cdp_mab), ("A title", "A source")
     named = altered(fmab.cdp_mab, title=titles[0], source=titles[1])
-    assert (nearly.title, nearly.source) == ("", "") and nearly.heard == fmab.cdp_mab.heard
+    assert (nearly.title, nearly.source) == (
+        "",
+        "",
+    ) and nearly.communication == fmab.cdp_mab.communication
     assert (named.title, named.source) == titles and fmab.cdp_mab.title == "CDP-MAB"
     assert fmab.cdp_mab.source == fmab.ddp_mab.source != ""
     assert fmab.simulate(nearly(1.0), FEW, 60, 8).attrs["title"] == "altered"
@@ -441,9 +444,17 @@ def test_a_function_that_fails_is_named_in_one_line(function):
 
 BOTH = ("epsilon", "epsilon_message")
 STATED = [
-    ("ledger", (), "=(): must be one Seen, or several"),
-    ("ledger", Seen("a", "b", math.nan, "c"), "[0].epsilon=nan: must be a number in [0, inf]"),
-    ("ledger", Seen("a", "b", 1.0, "c", over=math.nan), "[0].over=nan: must be a whole number"),
+    ("ledger", (), "=(): must be one Disclosure, or several"),
+    (
+        "ledger",
+        Disclosure("a", "b", math.nan, "c"),
+        "[0].epsilon=nan: must be a number in [0, inf]",
+    ),
+    (
+        "ledger",
+        Disclosure("a", "b", 1.0, "c", over=math.nan),
+        "[0].over=nan: must be a whole number",
+    ),
     ("privacy", {}, "={}: must be a dict of epsilon and epsilon_message"),
     ("privacy", dict.fromkeys(BOTH, -1.0), "['epsilon']=-1.0: must be a number in [0, inf]"),
     ("number_bits", -7, "=-7: must be a whole number in [0, 1,000,000]"),
@@ -457,7 +468,7 @@ def test_what_results_cannot_say_is_refused_before_anything_runs(
 ):
     """Would catch a traceback, or a wrong statement that shows up when all is computed."""
     monkeypatch.setattr(compilation, "compile_program", None)
-    monkeypatch.setattr("fmab_jax.analysis.audit.exposed", None)
+    monkeypatch.setattr("fmab_jax.analysis.audit.list_exposures", None)
     algorithm = altered(fmab.cdp_mab, **{function: lambda *_: stated})(1.0)
     for call in (
         lambda: fmab.simulate(algorithm, FEW, 60, 8),
@@ -633,4 +644,4 @@ def test_files_that_are_no_plug_ins_are_refused(source, reason, tmp_path, monkey
     line = capsys.readouterr().err
     assert reason in line and line.count("\n") == 1, line
     assert line.startswith("fmab: --plugin mine.py: ") and "='mine.py'" not in line
-    assert "mine" not in base.known()
+    assert "mine" not in base.collect_algorithms()

@@ -141,10 +141,10 @@ def test_the_kl_index_solves_its_equation():
     distance = 10.0 ** np.linspace(-7, 2, 28)[None, :]
     with jax.enable_x64(True):
         both = jnp.broadcast_arrays(jnp.asarray(mean), jnp.asarray(distance))
-        actual = np.asarray(jax.jit(largest_mean)(*both))
+        actual = np.asarray(jax.jit(maximize_mean)(*both))
     for i, p in enumerate(mean[:, 0]):
         for j, d in enumerate(distance[0]):
-            assert actual[i, j] == pytest.approx(twins.largest_mean(p, d), abs=1e-8)
+            assert actual[i, j] == pytest.approx(twins.maximize_mean(p, d), abs=1e-8)
 
 
 @pytest.mark.parametrize("bits", [False, True])

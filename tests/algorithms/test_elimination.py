@@ -251,7 +251,7 @@ def test_one_agent_alone_is_one_agent_with_a_server():
 
 
 def test_kl_se_on_a_complete_graph_is_kl_se():
-    """Would catch other noise, or another number of noises, where agents hear each other."""
+    """Would catch other noise, or another number of noises, where agents aggregate each other."""
     problem = fmab.Problem(SHARED, agents=5)
     served = run(fmab.kl_se(0.5), problem, seeds=4000)
     heard = run(fmab.kl_se_graph(0.5, graph="complete"), problem, seeds=range(4000, 8000))
@@ -317,8 +317,7 @@ def ends_at(arms, agents, wait):
 @pytest.mark.parametrize(
     ("algorithm", "wait"), [(fmab.cdp_mab(None), 0), (fmab.ddp_mab(None, UNEVEN), 2)]
 )
-def test_a_round_that_ends_with_the_horizon_counts(algorithm,
-            wait):
+def test_a_round_that_ends_with_the_horizon_counts(algorithm, wait):
     """Would catch < for <= where an epoch, or a wait, ends at T: a round that is not charged, and
     decides nothing; and one that ends a slot past T and counts.
 
@@ -411,7 +410,7 @@ def test_an_epoch_is_planned_from_what_is_known():
             if horizon > 900:
                 continue
             cut = asked(wanted, 10, horizon)
-            assert (bool(cut.draws), int(cut.explored)) == (fits, horizon)
+            assert (bool(cut.fits), int(cut.end)) == (fits, horizon)
             # Nothing is uploaded of an epoch that does not end.
             assert float(cut.round.fresh) == (pulls - 30) * fits
 
@@ -425,48 +424,71 @@ LastScale = altered(
 # name: (algorithm, problem, more of `bind`, way of drawing, what it has; "noises" for variables of
 # whose sum each row of noise has the law)
 ROWS = {
-    "server": (fmab.cdp_mab(0.5), FIVE, {}, "Summed", {"noises": [5]}),
+    "server": (fmab.cdp_mab(0.5), FIVE, {}, "AgentSum", {"noises": [5]}),
     "server, differ": (
         *(fmab.cdp_mab(0.5), SPREAD, {}, "Groups"),
         {"noises": [5], "sizes": [5], "weights": [], "first": [0], "differ": True},
     ),
     "server, apart": (
         *(fmab.cdp_mab(0.5), FIVE, {"sum_agents": False}, "ByAgent"),
-        {"real": REAL, "weights": FIFTHS, "noises": None, "partial": False, "merged": False},
+        {
+            "real": REAL,
+            "weights": FIFTHS,
+            "noises": None,
+            "partial_participation": False,
+            "noise_in_rewards": False,
+        },
     ),
-    "server, few": (fmab.cdp_mab(0.5, participation=0.4), FIVE, {}, "SinceHeard", {"real": REAL}),
+    "server, few": (fmab.cdp_mab(0.5, participation=0.4), FIVE, {}, "OnReport", {"real": REAL}),
     "server, few, other noise": (
         *(LastScale(0.5, participation=0.4), FIVE, {}, "ByAgent"),
-        {"real": REAL, "weights": [], "noises": None, "partial": True, "merged": True},
+        {
+            "real": REAL,
+            "weights": [],
+            "noises": None,
+            "partial_participation": True,
+            "noise_in_rewards": True,
+        },
     ),
     "flooding": (
         *(fmab.ddp_mab(0.5, "ring"), FIVE, {}, "ByAgent"),
-        {"real": REAL, "weights": [], "noises": [5], "partial": False, "merged": False},
+        {
+            "real": REAL,
+            "weights": [],
+            "noises": [5],
+            "partial_participation": False,
+            "noise_in_rewards": False,
+        },
     ),
     "private waits": (
         *(fmab.ddp_mab(0.5, "ring", private_waiting=True), FIVE, {}, "ByAgent"),
-        {"real": REAL, "weights": FIFTHS, "noises": None, "partial": False, "merged": True},
+        {
+            "real": REAL,
+            "weights": FIFTHS,
+            "noises": None,
+            "partial_participation": False,
+            "noise_in_rewards": True,
+        },
     ),
     "components": (
         *(fmab.hdp_mab(0.5, THREE_AND_TWO, weights="components"), FIVE, {}, "Groups"),
         {"noises": [3, 2], "sizes": [3, 2], "weights": [1 / 6, 1 / 4], "first": [0, 3]},
     ),
     "components, wait": (
-        *(
-        fmab.hdp_mab(0.5, "4:path+1", weights="components"), FIVE, {}, "ByAgent"),
+        *(fmab.hdp_mab(0.5, "4:path+1", weights="components"), FIVE, {}, "ByAgent"),
         {"noises": [4, 1], "weights": [1 / 8] * 4 + [1 / 2, 0, 0], "noise_weights": [1 / 8, 1 / 2]},
     ),
-    "alone": (fmab.single_mab(0.5), FIVE, {}, "Summed", {"noises": None, "agents": 1.0}),
-    "securely": (fmab.dist_dp_se(0.5), FIVE, {}, "Summed", {"noises": [1]}),
+    "alone": (fmab.single_mab(0.5), FIVE, {}, "AgentSum", {"noises": None, "agents": 1.0}),
+    "securely": (fmab.dist_dp_se(0.5), FIVE, {}, "AgentSum", {"noises": [1]}),
     "securely, apart": (
         *(fmab.dist_dp_se(0.5), FIVE, {"sum_agents": False}, "ByAgent"),
-        {"real": REAL, "weights": [], "noises": [1], "merged": False},
+        {"real": REAL, "weights": [], "noises": [1], "noise_in_rewards": False},
     ),
     "shared out": (fmab.kl_se(0.5, split=True), FIVE, {}, "SplitArms", {"noises": range(5)}),
     "shared out, securely": (
         *(fmab.kl_se(0.5, split=True, secure=True), FIVE, {}, "SplitArms", {"noises": [1]}),
     ),
-    "no noise": (fmab.fed1_ucb(), FIVE, {}, "Summed", {"noisy": False}),
+    "no noise": (fmab.fed1_ucb(), FIVE, {}, "AgentSum", {"noisy": False}),
 }
 
 
@@ -476,10 +498,10 @@ def test_rows_of_rewards_and_noise_are_of_the_agents_that_they_add_up(name):
     secure sum has one, weights of another component, or padding that counts as an agent."""
     algorithm, problem, more, way, expected = ROWS[name]
     exchange = algorithm.exchange(5)
-    trial = algorithm.bind(problem, 100, exchange=exchange, room=7, **more)
-    assert type(trial.draws).__name__ == way
+    trial = algorithm.bind(problem, 100, exchange=exchange, padded_agents=7, **more)
+    assert type(trial.fits).__name__ == way
     noises = expected.get("noises")
-    shapes = getattr(trial.draws, "shape" if way == "Summed" else "shapes", None)
+    shapes = getattr(trial.draws, "shape" if way == "AgentSum" else "shapes", None)
     if noises is None:
         assert shapes is None or name == "no noise"
     else:
@@ -508,13 +530,15 @@ def test_noise_of_each_epoch_is_averaged_over_those_that_report():
 @pytest.mark.parametrize("remembers", [True, False])
 def test_what_is_new_from_an_agent_is_all_since_it_was_heard(remembers):
     """Would catch an agent that reports the last epoch alone, or a report of it sent twice."""
-    draws = bound(fmab.cdp_mab(0.5, participation=0.5), fmab.Problem.uniform(3, 2), room=4).draws
+    draws = bound(
+        fmab.cdp_mab(0.5, participation=0.5), fmab.Problem.uniform(3, 2), padded_agents=4
+    ).draws
     draws = replace(draws, remembers=remembers)
     observed = set()
     with own_settings():
-        before = LastHeard(jnp.array([0.0, 30.0, 10.0, 0.0]), jnp.array([0, 3, 2, 0], jnp.int32))
+        before = LastReport(jnp.array([0.0, 30.0, 10.0, 0.0]), jnp.array([0, 3, 2, 0], jnp.int32))
         now = Round(jnp.int32(4), jnp.float64(70.0), jnp.float64(40.0), *[None] * 4)
-        remember = jax.jit(lambda draws, *given: draws.remember(*given))
+        remember = jax.jit(lambda draws, *given: draws.update_memory(*given))
         for number in range(20):
             reports, after = remember(draws, before, jax.random.key(number), now)
             agents, pulls, epochs = (x.values[0, :2].tolist() for x in reports)
@@ -551,7 +575,7 @@ def test_certain_rewards_of_agents_that_differ_give_the_run_of_the_reference(nam
     other component, a wait on the arm that is best for all, or one that is not cut at T, padding
     that waits or is heard, and links that are charged before messages have arrived."""
     if name not in ("server", "budget"):
-        monkeypatch.setattr(configs, "_snug", lambda agents: 7)
+        monkeypatch.setattr(configs, "_round_agents", lambda agents: 7)
     algorithm, exchange_, rules, horizon = SURE_SETTINGS[name]
     wanted = reference.run(
         *(np.random.default_rng(1), SURE, horizon, None), exchange=exchange_, **rules
@@ -583,7 +607,7 @@ def test_agents_alone_go_by_their_own_means(decided, monkeypatch):
     """Would catch an agent alone with another's means, with the means of all, or regret that is
     counted by its own gaps; padding that is counted; a seed that is undecided for one agent that
     still explores; or one that is decided by the fewest agents."""
-    monkeypatch.setattr(configs, "_snug", lambda agents: 7)
+    monkeypatch.setattr(configs, "_round_agents", lambda agents: 7)
     # Agents that decide lose arm 1, which is the best of all; for the others two arms tie for ever.
     means = np.repeat([[1.0, 0.0, 0, 0], [0, 1.0, 1.0, 0]], (decided, 5 - decided), axis=0)
     means[:decided, 1] = 0.5

@@ -238,7 +238,8 @@ def test_outputs_change_nothing_in_either_layout():
 
 def test_every_elimination_and_way_of_drawing_is_compared():
     """Would catch an algorithm, or a way in which agents add up, that nobody ever ran in both."""
-    eliminations = {item for item in collect_algorithms().values() if issubclass(item, fmab.Elimination)
+    eliminations = {
+        item for item in collect_algorithms().values() if issubclass(item, fmab.Elimination)
     }
     assert len(eliminations) == 10
     assert eliminations <= {type(algorithm) for case in CASES.values() for algorithm, _ in case}
@@ -257,7 +258,7 @@ def test_every_elimination_and_way_of_drawing_is_compared():
 def test_what_is_said_of_a_function_ends_where_it_is_restated():
     """Would catch a class that inherits its parent's word for a function of its own: arms that are
     compared one at a time, noise of the last epoch's scale for all of them, and NaN for T."""
-    leaves = staticmethod(lambda behind, radius: behind >= radius)
+    eliminates = staticmethod(lambda behind, radius: behind >= radius)
     ranked = staticmethod(lambda behind, radius: behind >= jnp.sort(behind)[0] + radius)
     says = altered(Compares, elementwise=True, leaves=leaves, worse=fmab.Elimination.worse)
     again = altered(says, leaves=ranked)
@@ -271,11 +272,11 @@ def test_what_is_said_of_a_function_ends_where_it_is_restated():
     some = (fmab.cdp_mab, Growing, Compares, Forgets)
     ways = [type(trial(item(1.0, participation=0.4)).draws) for item in some]
     # What is forgotten has the noise of one epoch alone.
-    since, by_agent = draws.SinceHeard, draws.ByAgent
+    since, by_agent = draws.OnReport, draws.ByAgent
     assert ways == [since, by_agent, since, since]
     more = classmethod(
-        lambda cls, epoch, radius: (fmab.kl_se.prepared(epoch, radius), epoch.horizon)
+        lambda cls, epoch, radius: (fmab.kl_se.precompute(epoch, radius), epoch.horizon)
     )
-    assert set(trial(fmab.kl_se(1.0)).prepared_from) == {"number", "pulls"}
-    reads = set(trial(altered(fmab.kl_se, prepared=more)(1.0)).prepared_from)
+    assert set(trial(fmab.kl_se(1.0)).precompute_fields) == {"number", "pulls"}
+    reads = set(trial(altered(fmab.kl_se, precompute=more)(1.0)).precompute_fields)
     assert {"horizon", "radius"} & reads == {"horizon"}

@@ -39,13 +39,13 @@ EXCHANGES = {
     "demab": (
         fmab.demab(),
         *(5, 1, 10),
-        (View("the server", 1), View("the agents", 1, what="the best mean of each phase")),
+        (View("the server", 1), View("the agents", 1, observation="the best mean of each phase")),
     ),
     "dist_dp_se": (fmab.dist_dp_se(1.0), 5, 5, 0, (View("the server", 5),)),
 } | {
     f"{name}, pooled": (
         algorithm,
-        *(5, 0, 5, (View("the server", 1), View("the agents", 5, inside=True))),
+        *(5, 0, 5, (View("the server", 1), View("the agents", 5, is_member=True))),
     )
     for name, algorithm in {
         "ucb1": fmab.ucb1(pooled=True),

@@ -21,7 +21,7 @@ def draw(seeds, counts, number=5, rows=ROWS, arms=ARMS):
         words = [keys.stream_key(key, 0, stream) for stream in (keys.NOISE, keys.LASTING)]
         beside = jnp.zeros((0, 0), jnp.int32)
         slot = index.Slot(jnp.int64(number), zero, zero, zero, zero, beside, zero, *words)
-        return tree.noise(slot, jnp.full(rows, arm), jnp.full(rows, count), arms)
+        return tree.draw_noise(slot, jnp.full(rows, arm), jnp.full(rows, count), arms)
 
     with jax.enable_x64(True):
         every = jax.vmap(one, (None, None, 0), out_axes=1)
@@ -44,7 +44,7 @@ def test_levels_are_the_most_blocks_that_hold_a_number():
     """Would catch a logarithm that rounds up at a power of two, or epsilon shared too thinly."""
     horizons = [1, 2, 3, 4, 7, 8, 1023, 1024, 2**20 - 1, 2**20, 10**8]
     with jax.enable_x64(True):
-        actual = [float(tree.levels(jnp.float64(horizon))) for horizon in horizons]
+        actual = [float(tree.count_levels(jnp.float64(horizon))) for horizon in horizons]
     assert actual == [horizon.bit_length() for horizon in horizons]
 
 

@@ -191,7 +191,7 @@ def test_a_claim_at_delta_is_that_of_the_ledger():
     found = fmab.audit(fmab.cdp_mab(1 / 6), 6, view="sums", delta=0.01, runs=1000)
     row = fmab.privacy_ledger(fmab.cdp_mab(1 / 6), 6, delta=0.01)[1]
     assert [each.claim for each in found.findings] == [row.epsilon_at_delta] * 2
-    assert {each.who for each in found.findings} == {row.who} == {"the agents"}
+    assert {each.viewer for each in found.findings} == {row.viewer} == {"the agents"}
     pure = fmab.audit(fmab.cdp_mab(1 / 6), 6, view="sums", runs=1000)
     assert [each.claim for each in pure.findings] == [pytest.approx(1.0)] * 2
     # One noise, by hand.
@@ -213,10 +213,10 @@ def test_noise_that_no_run_shows_is_not_taken_for_none(algorithm, view):
     """Would catch "contradicted" of a sound mechanism whose noise is so small
     that all runs end alike: a bit that flips with a chance of 2e-9."""
     found = fmab.audit(algorithm, 2, view=view, runs=1000)
-    assert not found.contradicted
+    assert not found.is_contradicted
     assert any(each.happened in ((0, 1000), (1000, 0)) for each in found.findings)
     for each in found.findings:
-        assert each.lower <= found.most < each.claim and each.out_of_reach
+        assert each.lower <= found.most < each.claim and each.is_out_of_reach
         assert each.verdict == f"out of reach: so many runs show {found.most:.3g} at most"
         assert each.share < 1.0
 
@@ -229,7 +229,11 @@ def test_no_noise_is_contradicted_as_far_as_runs_show(participation):
     silent = altered(fmab.cdp_mab, noise_scale=quiet, ledger=fmab.cdp_mab.ledger)
     found = fmab.audit(silent(0.25, participation=participation), 4, runs=1000)
     for each in found.findings:
-        bare = each.view == "messages" or participation == 1.0 or each.what.startswith("one round")
+        bare = (
+            each.view == "messages"
+            or participation == 1.0
+            or each.observation.startswith("one round")
+        )
         assert (each.lower == found.most) == bare
         if bare:
             assert each.verdict == "contradicted"
@@ -239,15 +243,15 @@ def test_no_noise_is_contradicted_as_far_as_runs_show(participation):
 def sources(algorithm, agents, view):
     """Returns what shows an algorithm."""
     with own_settings():
-        return exposures.exposed(algorithm, algorithm.exchange(agents), 0, (view,))[0]
+        return exposures.list_exposures(algorithm, algorithm.exchange(agents), 0, (view,))[0]
 
 
 def test_a_claim_for_waits_without_noise_is_contradicted():
     """Would catch a false claim for actions that is only told as not shown."""
-    row = Seen("anybody who sees actions", "actions", 1.0, "it is said")
+    row = Disclosure("anybody who sees actions", "actions", 1.0, "it is said")
     own = altered(fmab.ddp_mab, ledger=lambda *_: (row,))(0.25, "ring")
     found = fmab.audit(own, 4, view="actions", runs=2000)
-    assert found.contradicted and found.findings[0].happened in ((0, 2000), (2000, 0))
+    assert found.is_contradicted and found.findings[0].happened in ((0, 2000), (2000, 0))
 
 
 def test_pulls_of_a_whole_run_are_those_of_the_policy():
@@ -350,7 +354,7 @@ def test_sums_are_over_others():
     with own_settings():
         batch = source.draw(-1, 0)
     run, round_, arm = 7, 2, 1
-    sums = batch.sent[:, 4 * run : 4 * run + 4, arm] * batch.length[:, None]
+    sums = batch.means[:, 4 * run : 4 * run + 4, arm] * batch.length[:, None]
     due = sum(sums[round_, agent] - sums[round_ - 1, agent] for agent in (0, 2, 3))
     values = source.show(stream, batch).values
     assert values[run, 2 * round_ + arm] == pytest.approx(due, rel=1e-9)
@@ -358,7 +362,7 @@ def test_sums_are_over_others():
     (source,) = sources(fmab.cdp_mab(0.25, participation=0.5), 4, "sums")
     assert source.agents == 2 and np.asarray(source.weights).tolist() == [1.0, 0.0]
     weighted = fmab.hdp_mab(0.25, "1,3:complete", weights="components")
-    found = {each.row.who: each for each in sources(weighted, 4, "sums")}
+    found = {each.row.viewer: each for each in sources(weighted, 4, "sums")}
     # The agent that is alone weighs three times as much as the others, one of whom looks.
     assert np.asarray(found["the agents"].weights) == pytest.approx([1.0, 0.0, 1 / 3, 1 / 3])
 
@@ -376,7 +380,7 @@ def test_a_sequence_tells_more_than_its_parts():
     event = events.choose_event(pilot, events.Rule(40_000, 1e-3, 0.0))
     assert re.match("log likelihood ratio of pulls, a to b: (at least|below) ", event.words)
     assert event.bound == pytest.approx(math.log(0.5 / 0.2), abs=0.1)
-    score = event.statistic.of(np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.5, 0.5]]))
+    score = event.statistic.evaluate(np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.5, 0.5]]))
     assert score[:2] == pytest.approx([math.log(0.8 / 0.5)] * 2, abs=0.1)
     assert score[2:] == pytest.approx([math.log(0.2 / 0.5), 0.0], abs=0.1)
 
@@ -385,7 +389,7 @@ class Coins:
     """Something to see: a number, larger by the reward; notes which batches are drawn."""
 
     view, size, compete = "messages", 100, False
-    row = Seen("one", "numbers", 1.0, "", 1)
+    row = Disclosure("one", "numbers", 1.0, "", 1)
 
     def __init__(self):
         self.batches = []
@@ -415,7 +419,7 @@ def test_an_event_is_counted_on_other_runs(monkeypatch, runs, pilots, counted):
     than are asked for; and two data sets that share their noise."""
     monkeypatch.setattr(module, "_PILOT", 1000)
     source = Coins()
-    found = module._findings(source, events.Rule(runs, 1e-3, 0.0))
+    found = module._measure_findings(source, events.Rule(runs, 1e-3, 0.0))
     first, second = [*range(pilots)], [*range(10, 10 + counted)]
     assert source.batches == [(side, batch) for batch in first + second for side in (-1, 0, 2)]
     data = {side: [source.draw(side, batch) for batch in second] for side in (-1, 0, 2)}

@@ -7,12 +7,7 @@ from refusals import refuses
 from scipy import integrate, stats
 
 from fmab_jax.analysis import bands
-from fmab_jax.analysis.bands import (
-    compute_moments_band,
-    confidence_band,
-    lost_interval,
-    paired_difference,
-)
+from fmab_jax.analysis.bands import confidence_band, lost_interval, paired_difference
 
 
 def series(values, **coords):
@@ -190,12 +185,12 @@ def test_the_band_of_moments_is_that_of_the_curves(seeds, slots):
     """Would catch a biased covariance, another critical value, or moments of other slots."""
     values = np.random.default_rng(13).standard_normal((seeds, slots)).cumsum(axis=1)
     moments = values.mean(axis=0), np.cov(values.T)
-    mean, half = moments_band(seeds, *moments, 0.9, "pointwise")
+    mean, half = compute_moments_band(seeds, *moments, 0.9, "pointwise")
     band = confidence_band(series(values), 0.9, "pointwise")
     np.testing.assert_allclose(mean, band["mean"], rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(half, (band.upper - band.lower) / 2, rtol=1e-12)
     # The same law, by other draws: share the level's quantile within Monte Carlo error.
-    _, half = moments_band(seeds, *moments, 0.9, resamples=50_000, seed=1)
+    _, half = compute_moments_band(seeds, *moments, 0.9, resamples=50_000, seed=1)
     band = confidence_band(series(values), 0.9, resamples=50_000, seed=2)
     ratio = half / ((band.upper - band.lower).values / 2)
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-9)
@@ -215,9 +210,9 @@ def test_no_simultaneous_band_is_narrower_than_the_pointwise_one():
 
 def test_moments_without_spread_have_no_width():
     """Would catch 0 / 0 where all seeds agree, at one slot or at all of them."""
-    mean, half = moments_band(10, np.array([1.0, 2.0, 3.0]), np.diag([1.0, 0.0, 4.0]), 0.95)
+    mean, half = compute_moments_band(10, np.array([1.0, 2.0, 3.0]), np.diag([1.0, 0.0, 4.0]), 0.95)
     assert half[1] == 0 and half[2] == pytest.approx(2 * half[0], rel=1e-14) and half[0] > 0
-    assert moments_band(10, np.ones(2), np.zeros((2, 2)), 0.95)[1].tolist() == [0.0, 0.0]
+    assert compute_moments_band(10, np.ones(2), np.zeros((2, 2)), 0.95)[1].tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("kind", list(bands.KINDS))
@@ -268,7 +263,7 @@ def test_a_summary_has_a_band_for_each_cell(kind):
         band = confidence_band(given, 0.9, kind)
         for place, curves in enumerate(cells):
             covariance = np.cov(curves.T)
-            mean, half = moments_band(len(curves), curves.mean(axis=0), covariance, 0.9, kind)
+            mean, half = compute_moments_band(len(curves), curves.mean(axis=0), covariance, 0.9, kind)
             cell = band.isel(rounds=place)
             np.testing.assert_allclose(cell["mean"], mean, rtol=1e-12)
             np.testing.assert_allclose(cell.upper, mean + half, rtol=1e-12)
@@ -278,7 +273,7 @@ def test_a_summary_has_a_band_for_each_cell(kind):
                 assert int(cell[event]) == numbers[place]
                 ends = (float(cell[f"{event}_lower"]), float(cell[f"{event}_upper"]))
                 assert ends == lost_interval(numbers[place], len(curves), 0.9)
-    assert band.attrs["description"] == bands.describe(0.9, kind)
+    assert band.attrs["description"] == bands.describe_band(0.9, kind)
     one = confidence_band(data.isel(rounds=1), 0.9, kind)
     np.testing.assert_array_equal(one.upper, band.upper.isel(rounds=1))
 
@@ -293,6 +288,4 @@ def test_the_critical_value_draw_by_draw(level, place):
     drawn = rng.standard_normal((100, 2))
     first, second = drawn[:, 0], 0.6 * drawn[:, 0] + 0.8 * drawn[:, 1]
     largest = np.sort(np.maximum(abs(first), abs(second)) / chi)
-    assert bands._sample_critical(root, 8, level, 100, 3) == pytest.approx(
-        largest[place], rel=1e-12
-    )
+    assert bands._sample_critical(root, 8, level, 100, 3) == pytest.approx(largest[place], rel=1e-12)

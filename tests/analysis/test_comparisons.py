@@ -199,14 +199,14 @@ def test_holm_adjusts_as_written_down():
     """Would catch Bonferroni, values out of order, and adjusted values that fall."""
     values = [0.01, 0.04, 0.03, 0.005]
     one = fmab.compare(GOOD, GOOD)
-    found = comparisons.holm([replace(one, p_value=p) for p in values])
+    found = comparisons.adjust_p_values([replace(one, p_value=p) for p in values])
     # By hand: 4 x 0.005, 3 x 0.01, 2 x 0.03, then 0.04 is raised to 0.06.
     assert [each.adjusted for each in found] == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert [each.p_value for each in found] == values
     assert {each.together for each in found} == {4}
-    assert comparisons.holm([replace(one, p_value=0.7)] * 3)[0].adjusted == 1
-    assert comparisons.holm([]) == []
-    (alone,) = comparisons.holm([one])
+    assert comparisons.adjust_p_values([replace(one, p_value=0.7)] * 3)[0].adjusted == 1
+    assert comparisons.adjust_p_values([]) == []
+    (alone,) = comparisons.adjust_p_values([one])
     assert alone.together == 1
 
 
@@ -290,7 +290,7 @@ def test_an_unknown_root_seed_is_not_zero():
     a, b = regrets(20, 40, 1), regrets(12, 40, 2)
     one, other = (run(values).drop_attrs() for values in (a, b))
     found = fmab.compare(one, other)
-    assert found.method == "Welch" and "a root seed is unknown" in found.how
+    assert found.method == "Welch" and "a root seed is unknown" in found.method_note
     assert found.p_value == near(stats.ttest_ind(a, b, equal_var=False).pvalue)
     assert fmab.compare(one, run(b)).method == "Welch"
 
@@ -302,7 +302,7 @@ def test_one_common_seed_makes_no_pairs():
     half = stats.t.ppf(0.975, 29) * (stats.sem(a) + stats.sem(b))
     assert (found.method, found.seeds) == ("bound", (40, 30))
     assert found.upper - found.difference == pytest.approx(half, rel=1e-9)
-    assert "one seed is common to both" in found.how
+    assert "one seed is common to both" in found.method_note
 
 
 def with_means(values, means, law="bernoulli", **more):
@@ -478,7 +478,7 @@ def test_labels_of_ones_own_stand_for_the_sizes_that_the_study_states():
     """Would catch a label read as a number of agents, and runs of other sizes that are compared."""
     named = {"agents": {"few": 4, "many": 6}, "arms": 5, "horizon": 500, "seeds": 4}
     data = fmab.sweep(fmab.uniform_play, **named)
-    assert questions.question_of(data.sel(agents="many"))["agents"] == 6
+    assert questions.read_question(data.sel(agents="many"))["agents"] == 6
     alone = fmab.simulate(fmab.ucb1(), fmab.Problem.uniform(4, 5), 500, 4)
     assert fmab.compare(alone, data.sel(agents="few")).seeds == (4, 4)
     with pytest.raises(ValueError, match=r"^second\.agents=6: must be 4, the first's"):

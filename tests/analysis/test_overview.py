@@ -221,7 +221,7 @@ def test_rows_are_sorted_by_the_column_that_is_named(descending):
     columns |= {"lost": "best_arm_lost", "worse": "worse_arm_played", "leak": "leak_epsilon"}
     columns |= {name: name for name in ("links_bound", "epsilon")}
     for sort, name in columns.items():
-        rows = fmab.overview(data, sort=sort, descending=descending, **PRICES).named
+        rows = fmab.overview(data, sort=sort, descending=descending, **PRICES).records
         values = [row[name] for row in rows if row[name] == row[name]]
         assert values == sorted(values, reverse=descending) and len(set(values)) > 1
         if name in ("regret", "rounds_made", "cost"):
@@ -322,7 +322,7 @@ def test_where_agents_differ(rows, settings, differ):
 def rows_of(**how):
     """Returns the values of epsilon of the rows that are shown, of four made-up ones."""
     data = some_sweep()
-    return [row["epsilon"] for row in fmab.overview(data, **how).named]
+    return [row["epsilon"] for row in fmab.overview(data, **how).records]
 
 
 @functools.cache

@@ -134,7 +134,7 @@ def test_only_what_one_laplace_variable_hides_leaks_less_up_to_delta(algorithm, 
     At delta = 0.1 one variable leaves 0.789 of an epsilon of 1.
     """
     for row in privacy_ledger(algorithm, 5, 0.1):
-        if row.who != "an agent":
+        if row.viewer != "an agent":
             expected = 1.0 + 2.0 * math.log1p(-0.1) if over else 1.0
             assert (row.over, row.epsilon_at_delta) == (over, pytest.approx(expected)), row
 
@@ -142,11 +142,11 @@ def test_only_what_one_laplace_variable_hides_leaks_less_up_to_delta(algorithm, 
 def test_who_sees_what_of_the_paper():
     """Would catch a row left out, or a sum over other agents than those that are seen."""
     server, agents, actions = privacy_ledger(fmab.cdp_mab(0.02), 50)
-    assert (server.who, server.over, server.epsilon) == ("the server", 1, 1.0)
+    assert (server.viewer, server.over, server.epsilon) == ("the server", 1, 1.0)
     assert server.epsilon_at_delta == pytest.approx(1.0, abs=1e-5)
-    assert (agents.who, agents.over, agents.epsilon) == ("the agents", 49, 1.0)
+    assert (agents.viewer, agents.over, agents.epsilon) == ("the agents", 49, 1.0)
     assert actions.epsilon_at_delta == pytest.approx(0.358927689)
-    assert actions.who == OUTSIDE and actions.over == 50
+    assert actions.viewer == OUTSIDE and actions.over == 50
 
     rows = rows_of(fmab.hdp_mab(1.0, "20,17,13:star"))
     assert {who: row.over for who, row in rows.items()} == {
@@ -183,11 +183,11 @@ def test_an_agent_takes_out_its_own_message():
 def test_gossip_reaches_every_agent():
     """Would catch averages, which hold a neighbour's message, that the ledger says nothing of."""
     rows = privacy_ledger(fmab.ddp_mab(1.0, "ring", protocol="gossip"), 8)
-    assert [(row.who, row.what, row.epsilon, row.over) for row in rows[:2]] == [
+    assert [(row.viewer, row.observation, row.epsilon, row.over) for row in rows[:2]] == [
         ("neighbours", "single messages", 8.0, 1),
         ("every agent", "averages that hold the message", 8.0, 1),
     ]
-    assert [row.who for row in rows[2:]] == [ACTIONS]
+    assert [row.viewer for row in rows[2:]] == [ACTIONS]
 
 
 def test_loose_gossip_does_not_hide_in_the_noise_of_all():
@@ -196,11 +196,11 @@ def test_loose_gossip_does_not_hide_in_the_noise_of_all():
     loose = fmab.ddp_mab(1.0, "complete", protocol="gossip", tolerance=0.8)
     assert loose.exchange(8).wait == 0 and not loose.exchange(8).exact
     actions = privacy_ledger(loose, 8)[-1]
-    assert (actions.who, actions.epsilon, actions.over) == (ACTIONS, 8.0, 1)
+    assert (actions.viewer, actions.epsilon, actions.over) == (ACTIONS, 8.0, 1)
     assert "the noise of few agents" in actions.why
     # Of two agents each holds the mean after one slot.
     pair = privacy_ledger(fmab.ddp_mab(1.0, "path", protocol="gossip", tolerance=0.4), 2)[-1]
-    assert (pair.who, pair.over) == (OUTSIDE, 2)
+    assert (pair.viewer, pair.over) == (OUTSIDE, 2)
 
 
 def test_agents_that_are_drawn_anew_hide_each_other_once():
@@ -240,16 +240,16 @@ def test_every_algorithm_states_who_sees_what(name):
 
     An algorithm that takes epsilon has no bound at all without it.
     """
-    owner = known()[name]
+    owner = collect_algorithms()[name]
     private = "epsilon" in owner.__dataclass_fields__
     rows = privacy_ledger(owner(0.5) if private else owner(), 50)
-    assert rows[-1].who in (ACTIONS, OUTSIDE) and all(row.why for row in rows)
+    assert rows[-1].viewer in (ACTIONS, OUTSIDE) and all(row.why for row in rows)
     if not private and name not in COVERED:
         assert all(row.epsilon == math.inf for row in rows)
     if name in COVERED:
         assert rows[-1].epsilon == COVERED[name]
         # Who knows a share of the noise is hidden by the others'.
-        assert all(row.epsilon <= COVERED[name] for row in rows if row.who != "an agent")
+        assert all(row.epsilon <= COVERED[name] for row in rows if row.viewer != "an agent")
     if private:
         bare = privacy_ledger(owner(None), 50)
         assert len(bare) >= 1 and all(row.epsilon == math.inf for row in bare)
@@ -264,7 +264,10 @@ CHANGES = [
     ),
     (fmab.cdp_mab, {"noise_scale": staticmethod(lambda epoch: 0.0 * epoch.pulls)}),
     (fmab.cdp_mab, {"values": lambda *given: fmab.cdp_mab.values(*given) | {"epsilon": 100.0}}),
-    (fmab.cdp_mab, {"settled": staticmethod(lambda own, instance: own | {"epsilon": 100.0})}),
+    (
+        fmab.cdp_mab,
+        {"resolve_params": staticmethod(lambda params, instance: params | {"epsilon": 100.0})},
+    ),
     (fmab.ldp_ucb, {"release": staticmethod(lambda rewards, uniforms, params: rewards)}),
 ]
 
@@ -279,12 +282,12 @@ def test_what_somebody_else_changes_has_no_bound():
     ):
         rows = privacy_ledger(algorithm, 5, colluding=2)
         assert all(row.epsilon == math.inf for row in rows), algorithm
-    viewers = [row.who for row in privacy_ledger(Geometric(), 5)]
+    viewers = [row.viewer for row in privacy_ledger(Geometric(), 5)]
     assert viewers == ["anybody who gets messages", ACTIONS]
     # Other epochs, decided by what the server has sent, change nothing.
     longer = altered(fmab.cdp_mab, pulls_per_arm=staticmethod(lambda epoch: epoch.previous + 100.0))
     assert privacy_ledger(longer(1.0), 5) == privacy_ledger(fmab.cdp_mab(1.0), 5)
-    stated = stating(fmab.cdp_mab, base.Seen("anybody", "all", 7.0, "because"))
+    stated = stating(fmab.cdp_mab, base.Disclosure("anybody", "all", 7.0, "because"))
     assert privacy_ledger(stated(1.0), 5, colluding=2)[-1].epsilon == 7.0
 
 
@@ -301,11 +304,11 @@ def test_who_sees_messages_and_has_no_row_is_added():
     relayed = altered(
         fmab.dp_se, exchange=lambda self, agents: dataclasses.replace(server(agents), views=())
     )
-    first, *found = [(row.who, row.epsilon, row.why) for row in privacy_ledger(heard(0.5), 5)]
+    first, *found = [(row.viewer, row.epsilon, row.why) for row in privacy_ledger(heard(0.5), 5)]
     assert first[:2] == (ACTIONS, 0.5)
     assert found == [(who, math.inf, "not stated") for who in ("the server", "the agents")]
     anybody = privacy_ledger(relayed(0.5), 5)[-1]
-    assert (anybody.who, anybody.epsilon) == ("anybody who gets messages", math.inf)
+    assert (anybody.viewer, anybody.epsilon) == ("anybody who gets messages", math.inf)
     # Every released reward holds whatever the server sees.
     assert len(privacy_ledger(fmab.ldp_ucb(0.5, pooled=True), 5)) == 2
 
@@ -323,10 +326,16 @@ def test_who_sees_messages_and_has_no_row_is_added():
 def test_the_epsilons_of_several_configurations_have_two_ends(leaks, text):
     """Would catch a bound that is kept back since another has none, or "no bound" left out."""
     low = f"{laplace_sum_epsilon(6, 1 / 1.5):.3g}"
-    row = {"who": "every agent", "what": "sums", "source": "here", "why": "", "title": "mine"}
+    row = {
+        "viewer": "every agent",
+        "observation": "sums",
+        "source": "here",
+        "why": "",
+        "title": "mine",
+    }
     ledger = json.dumps([{**row, "leaks": [(None if e == math.inf else e, n) for e, n in leaks]}])
-    assert privacy.rows(ledger)[0][0]["epsilon"] == text.format(low)
-    lines = " ".join(map(str.strip, privacy.lines(ledger)))
+    assert privacy.write_table(ledger)[0][0]["epsilon"] == text.format(low)
+    lines = " ".join(map(str.strip, privacy.write_lines(ledger)))
     assert f" every agent, sums: {text.format(low)} " in f"{lines} "
 
 
@@ -335,7 +344,7 @@ def test_a_coalition_takes_its_noise_out_of_a_sum():
     for size in (1, 10, 49):
         *others, last = privacy_ledger(fmab.cdp_mab(0.5), 50, colluding=size)
         assert others == privacy_ledger(fmab.cdp_mab(0.5), 50)
-        assert last.who == f"{size} agent{'s' * (size > 1)} together" and last.over == 50 - size
+        assert last.viewer == f"{size} agent{'s' * (size > 1)} together" and last.over == 50 - size
         assert last.epsilon == 25.0
         assert last.epsilon_at_delta == laplace_sum_epsilon(50 - size, 1 / 25)
     # One agent is the agent that the ledger has anyway.
@@ -344,7 +353,7 @@ def test_a_coalition_takes_its_noise_out_of_a_sum():
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "epsilon", "what"),
+    ("algorithm", "epsilon", "observation"),
     [
         # Sinks, and agents that pass on, see single messages.
         (fmab.hdp_mab(0.5, "2x5:star"), 5.0, "single messages"),
@@ -361,7 +370,7 @@ def test_a_coalition_takes_its_noise_out_of_a_sum():
 def test_a_coalition_sees_the_most_that_one_of_them_sees(algorithm, epsilon, what):
     """Would catch sums where agents get single messages, and the least of what is seen."""
     last = privacy_ledger(algorithm, 10, colluding=3)[-1]
-    assert (last.who, last.epsilon, last.what) == ("3 agents together", epsilon, what)
+    assert (last.viewer, last.epsilon, last.observation) == ("3 agents together", epsilon, what)
     assert last.over == (algorithm.name != "uniform_play")
 
 
@@ -369,15 +378,15 @@ def test_a_coalition_sees_the_most_that_one_of_them_sees(algorithm, epsilon, wha
 def test_an_agent_takes_its_share_out_of_a_secure_sum(agents, expected):
     """Would catch a share that hides its owner's neighbour, or one of another size."""
     server, agent, outsider = privacy_ledger(fmab.dist_dp_se(1.0), agents)
-    assert (server.epsilon, agent.who, outsider.epsilon) == (1.0, "an agent", 1.0)
+    assert (server.epsilon, agent.viewer, outsider.epsilon) == (1.0, "an agent", 1.0)
     assert agent.epsilon == pytest.approx(expected, abs=5e-4)
     # Another law hides it than that of whole variables: no smaller epsilon follows.
     assert (agent.over, agent.epsilon_at_delta) == (0, agent.epsilon)
     told = json.dumps([{**server._asdict(), "leaks": [[agent.epsilon, 0]]}])
-    assert f"ε = {agent.epsilon:.3g}\n" in "\n".join([*privacy.lines(told), ""])
+    assert f"ε = {agent.epsilon:.3g}\n" in "\n".join([*privacy.write_lines(told), ""])
     one = privacy_ledger(fmab.dist_dp_se(1.0), agents, colluding=1)[-1]
-    assert (one.epsilon, one.who) == (agent.epsilon, "1 agent together")
-    assert one.what == f"sums over {agents} agents, less their own shares of the noise"
+    assert (one.epsilon, one.viewer) == (agent.epsilon, "1 agent together")
+    assert one.observation == f"sums over {agents} agents, less their own shares of the noise"
 
 
 def test_half_of_the_shares_bound_nothing():
@@ -466,8 +475,8 @@ def test_bits_leak_more_up_to_delta_than_laplace_noise():
     # With pooled sums actions follow from sums; together agents see every released reward.
     pooled = fmab.ldp_ucb(1.0, bits=True, pooled=True)
     _, actions, together = privacy_ledger(pooled, 50, colluding=2)
-    assert (actions.who, actions.epsilon_at_delta) == (OUTSIDE, bits_sum_epsilon(50, 1.0))
-    assert (together.what, together.over) == ("every released reward", 1)
+    assert (actions.viewer, actions.epsilon_at_delta) == (OUTSIDE, bits_sum_epsilon(50, 1.0))
+    assert (together.observation, together.over) == ("every released reward", 1)
 
 
 def test_a_title_says_no_noise_only_where_that_is_stated():
@@ -492,13 +501,13 @@ def test_results_have_their_ledger(tmp_path, uncomputed):
     assert (messages["leaks"], actions["leaks"]) == ([[3.0, 1]], [[None, 1]])
     options = {"epsilon": [0.25, 0.5, 1], "graph": ["ring", "complete"], "seeds": 2}
     swept = uncomputed("ddp", problem, horizon=200, **options).attrs["ledger"]
-    table = [(row["what"], row["where"], row["leaks"]) for row in json.loads(swept)]
+    table = [(row["observation"], row["where"], row["leaks"]) for row in json.loads(swept)]
     assert table == [
         ("single messages", "", [[1.5, 1], [6.0, 1]]),
         ("actions", "graph ring", [[None, 1]]),
         ("actions", "graph complete", [[1.5, 6], [6.0, 6]]),
     ]
     low, high = (laplace_sum_epsilon(6, 1 / pure) for pure in (1.5, 6.0))
-    epsilons = [row["epsilon"] for row in privacy.rows(swept)[0]]
+    epsilons = [row["epsilon"] for row in privacy.write_table(swept)[0]]
     assert epsilons[:2] == ["ε = 1.5 to 6", "no bound"]
     assert f"{low:.3g} to {high:.3g} up to δ = 10⁻⁶" in epsilons[2]

@@ -12,11 +12,7 @@ import fmab_jax as fmab
 from fmab_jax.algorithms.base import ledger_of
 from fmab_jax.analysis import statements
 from fmab_jax.analysis.costs import NO_MESSAGES, Cost, read_cost, read_exposure, write_leak
-from fmab_jax.analysis.statements import (
-    Comparison,
-    Participant,
-    Question,
-  p_text
+from fmab_jax.analysis.statements import Comparison, Participant, Question
 
 
 def stated(rows, leak, links=((1, 2, 4), (5, 6, 8)), **more):
@@ -275,7 +271,7 @@ def test_a_record_is_written_as_cells():
         *("difference", "interval", "per cent", "interval of it", "p-value", "p-value, Holm"),
     ]
     assert found.cells("messages")["leaks ε"] == "6 and no bound"
-    assert found.how == "Paired by seed: Student's t of the differences; 100 seeds each"
+    assert found.method_note == "Paired by seed: Student's t of the differences; 100 seeds each"
     unknown = made(percent=math.nan, percent_lower=math.nan, percent_upper=math.nan).cells()
     assert unknown["per cent"] == unknown["interval of it"] == "–"
     assert unknown["leaks ε"] == ""

@@ -27,7 +27,7 @@ import fmab_jax as fmab
 from fmab_jax.algorithms import base
 from fmab_jax.analysis import theory
 from fmab_jax.cli import main as cli
-from fmab_jax.cli import stated
+from fmab_jax.cli import study_options
 from fmab_jax.cli.options import parse
 from fmab_jax.parameters import parameters_of
 from fmab_jax.plots import parameters
@@ -86,7 +86,7 @@ def test_a_run_writes_what_python_computes(folder, capsys):
     np.testing.assert_array_equal(written.regret.values, data.regret.values)
     table = fmab.overview(written, level=0.9, server_price=25)
     assert all(text in out for text in table.rows[1]) and table.title in out
-    second = plot_runs(cells(data), level=0.9, kind="pointwise", server_price=25.0)
+    second = plot_runs(select_cells(data), level=0.9, kind="pointwise", server_price=25.0)
     assert save_figure(second, "again.png").read_bytes() == Path("eps.png").read_bytes()
 
 
@@ -112,7 +112,7 @@ def test_an_algorithm_has_an_option_for_each_parameter(name, capsys):
     out, _ = said(capsys, f"run {name} --help")
     plain = " ".join(re.sub(r"[│╭╮╰╯─]", " ", out).split())
     actual = set(re.findall(r"^[│ ] +--([a-z-]+)", out, re.M))
-    custom = {**parameters_of(base.known()[name]), **parameters_of(Drawn)}
+    custom = {**parameters_of(base.collect_algorithms()[name]), **parameters_of(RandomProblem)}
     shared = "plugin horizon means seeds root-seed times log-time outputs keep until max-seeds "
     shared += "level band server-price peer-price out overwrite dry-run figure data"
     assert actual == {item.replace("_", "-") for item in custom} | set(shared.split())
@@ -181,8 +181,8 @@ def default_name(words: str) -> str:
     """Returns the name of the figure that a run without --out would write."""
     module, command = cli.find(shlex.split(words))
     options, typed = parse(command)
-    _, study = stated.study_of(options, command.subject, typed)
-    return module._paths(options, command.subject, study)[0].name
+    _, study = study_options.build_study(options, command.subject, typed)
+    return module._choose_paths(options, command.subject, study)[0].name
 
 
 def test_no_two_different_runs_have_one_name(folder):
@@ -252,7 +252,7 @@ def test_algorithms_are_listed_with_plugins(folder, capsys):
     Path("mine.py").write_text(PLUGIN)
     out, _ = said(capsys, "algorithms --plugin mine.py")
     first = [(line.split() or [""])[0] for line in out.split("\n")]
-    assert [word for word in first if word in base.known()] == sorted([*NAMES, "ucb2"])
+    assert [word for word in first if word in base.collect_algorithms()] == sorted([*NAMES, "ucb2"])
     assert "Reward laws, for --rewards: bernoulli, gaussian:SD\n" in out
     # Loaded by what named it, and by nothing before.
     base._loaded.clear()
@@ -265,7 +265,7 @@ def test_a_plugin_is_run_as_the_others_are(folder, capsys):
     words = f"run ucb2 --alpha 0.5 0.75 {SMALL} --no-figure --plugin mine.py"
     assert "--alpha X" in said(capsys, f"{words} --help").out
     out, err = said(capsys, words)
-    assert err == "" and out.startswith("UCB2, privacy not stated, M = 4 agents")
+    assert err == "" and out.startswith("UCB2, privacy not study_options, M = 4 agents")
     (name,) = folder.glob("fmab-ucb2-alpha-0.5-0.75-agents-4-*.nc")
     assert fmab.load(name).alpha.attrs["symbol"] == "α"
     Path("s.toml").write_text(
@@ -370,7 +370,7 @@ def test_bounds_are_those_of_the_theory(words, rounds, capsys):
     custom = {"cdp": {"participation": 0.4}, "ddp": {"graph": "ring"}, "single": {}}[name]
     spread = 0.5 if "--spread" in words else 0.0
     means = fmab.Problem.heterogeneous(6, 4, spread).fixed(3).means.mean(axis=0)
-    table = base.named(name)(0.5, **custom).exchange(6)
+    table = base.find_by_name(name)(0.5, **custom).exchange(6)
     settings = {} if rounds is None else {"rounds": rounds, "schedule_gap": 0.25}
     settings["heterogeneous"] = spread > 0
     assert f"smallest gap {np.diff(np.sort(means))[-1]:.4g}\n" in out

@@ -85,13 +85,13 @@ def test_seeds_that_have_not_decided_are_told(swept):
     """Would catch "no seed plays a worse arm" where most seeds play no arm of their choice yet."""
     shares = 100 * fmab.final_table(swept).undecided / 20
     low, high = float(shares.min()), float(shares.max())
-    lines = remarks_of(fmab.final_table(swept), swept)
+    lines = write_remarks(fmab.final_table(swept), swept)
     assert high > low and lines == [
         f"{low:.0f} to {high:.0f} % of the seeds still explore at T: no arm is chosen yet.\n"
         "To see a choice, take a longer horizon or fewer arms."
     ]
     decided = swept.assign(chosen_arm=0 * swept.chosen_arm)
-    assert remarks_of(fmab.final_table(decided), decided) == []
+    assert write_remarks(fmab.final_table(decided), decided) == []
 
 
 def test_bounds_say_that_they_are_capped(capsys):

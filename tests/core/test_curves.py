@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fmab_jax.core.curves import NEVER, Line, draw_line, time_grid
+from fmab_jax.core.curves import NEVER, Line, draw_line, start_curves, time_grid
 
 pytestmark = pytest.mark.usefixtures("x64")
 T12 = 10**12
@@ -50,7 +50,7 @@ def test_a_line_continues_every_curve(waits, offset):
         line = Line(jnp.int64(start), *map(jnp.float64, numbers), jnp.int64(ended), jnp.int32(7))
         return draw_line(curves, grid, line)
 
-    empty = blank(grid, waits)
+    empty = start_curves(grid, waits)
     assert not any(x.any() for x in empty if x is not None)
     first = draw(empty, offset + 5, offset + 6)
     assert first.regret.tolist() == [0.0, 0.0, 20.5, 22.0]

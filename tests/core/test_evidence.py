@@ -12,7 +12,7 @@ from fmab_jax.core import evidence
 @jax.jit
 def weigh(needed, n, noises, epsilon, low, high, k, m):
     """Returns the evidence of lower and of higher means, with k and m noises."""
-    prepared = evidence.prepared(needed, n, noises, epsilon)
+    prepared = evidence.choose_tilts(needed, n, noises, epsilon)
     weighed = jax.vmap(evidence.evidence, (None, 0, 0, None, None, None))
     return weighed(prepared, low[:, None], high, n, k, m)[:, 0]
 

@@ -227,7 +227,7 @@ def test_who_sees_a_sum_over_how_many():
             ],
         ),
     ):
-        assert [(view.who, view.over, view.inside) for view in table.views] == views
+        assert [(view.viewer, view.over, view.is_member) for view in table.views] == views
 
 
 @pytest.mark.parametrize("agents", [1, 5, 100, 99_999])

@@ -38,7 +38,7 @@ def test_what_is_not_asked_for_is_never_worked_out(asked, long, platform):
     where = np.zeros(size, bool)
     where[RNG.permutation(size)[:asked]] = True
     where = where.reshape(x.shape)
-    draw = jax.vmap(lambda where, x: rare.rare(where, exact, x, x, long=long))
+    draw = jax.vmap(lambda where, x: rare.rare(where, exact, x, x, slow=long))
     actual = jit_for(platform, draw)(where, x)
     jax.effects_barrier()
     np.testing.assert_array_equal(actual, np.where(where, 2 * x, x))
@@ -112,7 +112,7 @@ def test_loops_end_where_they_end(platform, most):
             x, steps = state
             return jnp.floor(x / 2), jnp.where(x > 0, number.astype(np.float64) + 1, steps)
 
-        return rare.repeated(step, (x, jnp.zeros(x.shape)), lambda _, s: s[0] > 0, most)[1]
+        return rare.repeat_steps(step, (x, jnp.zeros(x.shape)), lambda _, s: s[0] > 0, most)[1]
 
     def added(x):
         return rare.short_loop(5, lambda number, total: 2 * total + number, x)

@@ -202,7 +202,7 @@ def test_no_narrow_numbers_in_the_compiled_run():
     grid = jnp.asarray(time_grid(10**6, 5))
 
     def run(trial, bound, seed):
-        return compilation.one_trial(trial, bound, grid, jnp.uint32(0), seed)
+        return compilation.run_trial(trial, bound, grid, jnp.uint32(0), seed)
 
     for algorithm, problem in RUNS:
         config = configs.bind(algorithm, problem, 10**6)
@@ -339,7 +339,7 @@ def test_listed_sums_of_laplace_variables_are_what_is_solved_for():
     assert len(np.load(laplace.SHAPES)) == 256
     z = jnp.linspace(0.1, 8.2, 100)
     for terms in (1, 2, 3, 17, 128, 255, 256, 257):
-        listed, solved = laplace.laplace_sum_shape(terms), laplace.solved_shape(terms)
+        listed, solved = laplace.laplace_sum_shape(terms), laplace.solve_shape(terms)
         x, y = (laplace.laplace_sum(z, jnp.asarray(item)[:, None]) for item in (listed, solved))
         np.testing.assert_allclose(x, y, rtol=1e-11)
     none = jnp.asarray(laplace.laplace_sum_shape(0))[:, None]
@@ -352,10 +352,10 @@ def few_summed(u, count):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(laplace, "uniform", lambda *_: u)
         none = jnp.zeros(u.shape, jnp.uint32)
-        return laplace.few_summed(none, none, none, count)
+        return laplace.sample_small_sums(none, none, none, count)
 
 
-@pytest.mark.parametrize("terms", range(1, laplace._LISTED + 1))
+@pytest.mark.parametrize("terms", range(1, laplace._TABLE_TERMS + 1))
 def test_law_of_the_few_summed_variables(terms):
     """Catches a cubic of another cell or count, a slope that is not the law's, tails that end."""
     level = np.concatenate([np.linspace(0, 12, 20_001)[1:], np.linspace(12, 36.7, 2_000)[1:]])
@@ -374,7 +374,7 @@ def test_law_of_the_few_summed_variables(terms):
 
 def test_more_variables_than_are_listed_are_summed_in_parts():
     """Catches variables past the last listed one left out, doubled, or given to other sums."""
-    most = laplace._LISTED
+    most = laplace._TABLE_TERMS
     count = jnp.asarray([0, 1, most, most + 1, 2 * most, 2 * most + 3], jnp.int32)
     u = jnp.full(len(count), 0.2)
     one, few, many = (
@@ -392,7 +392,7 @@ def test_participants_are_uniform_subsets():
 
     def subset(seed):
         key = keys.stream_key(keys.seed_key(jnp.uint32(0), seed), 1, keys.PARTICIPATION)
-        drawn = samplers.participants(key, jnp.ones(10, bool), jnp.int32(4))
+        drawn = samplers.sample_participants(key, jnp.ones(10, bool), jnp.int32(4))
         return jnp.sum(jnp.where(drawn, 2 ** jnp.arange(10), 0))
 
     codes = np.asarray(jax.jit(jax.vmap(subset))(jnp.arange(MILLION, dtype=jnp.uint32)))
@@ -410,7 +410,8 @@ def test_so_many_participants_are_drawn_among_agents(agents, monkeypatch):
     def drawn(limit):
         monkeypatch.setattr(samplers, "_COUNTED", limit)
         sample = jax.vmap(
-            lambda k0, k1, n: samplers.participants(keys.Words(k0, k1), real, n), (None, None, 0)
+            lambda k0, k1, n: samplers.sample_participants(keys.Words(k0, k1), real, n),
+            (None, None, 0),
         )
         every = [sample(*words(seed, 1, keys.PARTICIPATION), number) for seed in range(5)]
         return np.asarray(jnp.stack(every))
@@ -439,7 +440,7 @@ def noise_sums(k0, k1, lane):
 
 def heard(k0, k1):
     """Draws who of nine agents is heard."""
-    return samplers.participants(keys.Words(k0, k1), jnp.ones(9, bool), jnp.int32(4))
+    return samplers.sample_participants(keys.Words(k0, k1), jnp.ones(9, bool), jnp.int32(4))
 
 
 # Of the key's words, lanes [agent, arm], and the means and pulls of an arm.
@@ -453,7 +454,7 @@ SAMPLERS = {
     ),
     "noise": lambda k0, k1, lane, *_: laplace.laplace(k0, k1, lane),
     "noise of many": lambda k0, k1, lane, *_: noise_sums(k0, k1, lane),
-    "noise of some": lambda k0, k1, lane, *_: laplace.few_summed(
+    "noise of some": lambda k0, k1, lane, *_: laplace.sample_small_sums(
         k0, k1, lane, 1 + lane.astype(jnp.int32) % 19
     ),
     "who is heard": lambda k0, k1, *_: heard(k0, k1),
@@ -595,21 +596,23 @@ def test_a_run_uses_no_random_number_twice(number, monkeypatch):
 
     def folded(key, data):
         whole = jax.random.wrap_key_data(jnp.stack(key), impl="threefry2x32")
-        return keys.words_of(jax.random.fold_in(whole, data))
+        return keys.get_words(jax.random.fold_in(whole, data))
 
     # Keys are made as often as one likes; what is drawn with them is told apart.
-    monkeypatch.setattr(keys, "folded", folded)
+    monkeypatch.setattr(keys, "fold_key", folded)
     monkeypatch.setattr(keys, "_threefry", tapped)
     monkeypatch.setattr(rare, "_replaced", anew)
     algorithm, problem = RUNS[number]
     horizon = 10**5
     # No rows of padding: they would use numbers that decide nothing.
-    config = configs.bind(algorithm, problem, horizon, room=problem.agents, quick=True)
+    config = configs.bind(
+        algorithm, problem, horizon, padded_agents=problem.agents, fast_compile=True
+    )
 
     @jax.jit
     def run(trial, bound, seed):
         grid = jnp.asarray(time_grid(horizon, 1))
-        return compilation.one_trial(trial, bound, grid, jnp.uint32(0), seed)
+        return compilation.run_trial(trial, bound, grid, jnp.uint32(0), seed)
 
     outcomes = [run(config.trial, config.bound, np.uint32(seed)) for seed in range(3)]
     assert sum(int(outcome.rounds) for outcome in outcomes) >= 6

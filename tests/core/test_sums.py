@@ -54,7 +54,7 @@ def test_what_is_handed_on_is_what_was_given(constant):
     def worse(aggregate, epoch):
         radius, known, number = aggregate.precomputed
         number = number if isinstance(constant, int) else number[2]
-        behind = heard.best - heard.aggregate > number * radius
+        behind = aggregate.best - aggregate.mean > number * radius
         return behind & (known.pulls == epoch.pulls)
 
     prepared = staticmethod(lambda epoch, radius: (radius, epoch, constant))

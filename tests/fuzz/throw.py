@@ -34,7 +34,6 @@ import numpy as np
 import pandas as pd
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.base import named
 from fmab_jax.core import graphs
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import Real, parameters_of
@@ -258,7 +257,7 @@ PLAIN = ("0.5", "0.0625", "0.30000000000000004", "0.123", "2.5", "3.125", "2")
 def study(rng):
     """A study file, its values made of the parameters' names and hostile literals."""
     name = rng.choice([each["name"] for each in fmab.list_algorithms()])
-    names = list(parameters_of(named(name)))
+    names = list(parameters_of(find_by_name(name)))
     lines = [f'algorithm = "{name}"', "horizon = 1000", "seeds = 4"]
     if rng.random() < 0.3:
         lines[rng.randrange(3)] = (
@@ -271,7 +270,9 @@ def study(rng):
     usual = rng.random() < 0.5
     if usual:
         options = [
-            each for each in options if isinstance(parameters_of(named(name))[each].kind, Real)
+            each
+            for each in options
+            if isinstance(parameters_of(find_by_name(name))[each].kind, Real)
         ]
     lines += [f"{each} = {rng.choice(PLAIN if usual else LITERALS)}" for each in options]
     arms = rng.choice(LITERALS) if rng.random() < 0.2 else 3
@@ -282,7 +283,7 @@ def study(rng):
     path.write_bytes(data)
 
     def throw():
-        points = study_file.study_of(study_file.read_study(path)).points
+        points = study_file.build_study(study_file.read_study(path)).points
         expected = tomllib.loads(data.decode("utf-8-sig"))
         for field, value in expected.get("parameters", {}).items():
             if isinstance(value, (int, float)) and not isinstance(value, bool):

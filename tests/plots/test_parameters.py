@@ -191,7 +191,7 @@ def test_the_front_takes_the_leak():
     # A cell beats those of its own trust alone.
     cost, regret = np.array(points, float).T
     trust = np.array([0, 0, 0, 1, 0])
-    assert pareto._front(cost, regret, np.array(leaks), trust).tolist() == [0, 1, 2, 3]
+    assert pareto._find_front(cost, regret, np.array(leaks), trust).tolist() == [0, 1, 2, 3]
 
 
 def drawn(figure):
@@ -289,7 +289,7 @@ def test_the_worst_configuration_is_the_one_of_the_largest_share():
     data["seeds"] = ("epsilon", [1000, 10, 100])
     lost = [("epsilon", each) for each in ([20, 1, 10], [0.01, 0.0, 0.05], [0.04, 0.45, 0.18])]
     data = data.assign(dict(zip(("best_arm_lost", *ENDS), lost, strict=True)))
-    said = captions.events_of_cells(data)
+    said = captions.describe_cell_events(data)
     assert said[0] == (
         "31 of 1110 seeds lost the best arm, most in one configuration 1 of 10 "
         "(90 % Clopper–Pearson interval 0–45 %) at ε = 0.5"

@@ -14,7 +14,7 @@ import fmab_jax as fmab
 from fmab_jax.analysis.bands import confidence_band, lost_interval
 from fmab_jax.plots import runs as plots
 from fmab_jax.plots import style
-from fmab_jax.plots.runs import plot_runs, save_figure, select_cells
+from fmab_jax.plots.runs import plot_runs, save_figure
 from fmab_jax.plots.style import COLOURS
 from fmab_jax.sweeps.grid import build_attributes
 from fmab_jax.sweeps.study import state
@@ -154,7 +154,7 @@ def test_no_two_different_runs_carry_the_same_caption():
 
     def run(algorithm, problem, horizon, **options):
         stated = state(algorithm, problem, horizon=horizon, seeds=2, **options)
-        return result().assign_attrs(attributes_of(stated))
+        return result().assign_attrs(build_attributes(stated))
 
     runs = [run(*variant) for variant in VARIANTS]
     plain = runs[0]
@@ -166,7 +166,7 @@ def test_no_two_different_runs_carry_the_same_caption():
     band = confidence_band(plain.regret, kind="pointwise")
     captions = set()
     for data in runs:
-        sentences = plots._caption({"": data}, {"": band}, (1.0, 1.0))
+        sentences = plots._write_caption({"": data}, {"": band}, (1.0, 1.0))
         longest = [words[0] if isinstance(words, tuple) else words for words in sentences]
         captions.add(". ".join(filter(None, longest)))
     assert len(captions) == len(runs) == len(VARIANTS) + 6
@@ -175,7 +175,7 @@ def test_no_two_different_runs_carry_the_same_caption():
 def test_a_sweep_is_drawn_cell_by_cell():
     """Would catch cells swapped, seeds that a cell does not have, or parameters known by name."""
     data = swept()
-    runs = cells(data)
+    runs = select_cells(data)
     assert list(runs) == ["ε = 0.1, ring", "ε = 0.1, star", "no noise, ring", "no noise, star"]
     assert [run.sizes["seed"] for run in runs.values()] == [40, 40, 40, 30]
     figure = plot_runs(data)

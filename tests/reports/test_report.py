@@ -38,7 +38,7 @@ def study_in(text, folder):
     hashes = []
     for found in re.findall(r"<pre[^>]*><code>(.*?)</code>", text, re.S):
         (folder / "study.toml").write_text(html.unescape(found))
-        hashes.append(study_of(read_study(folder / "study.toml")).hash)
+        hashes.append(build_study(read_study(folder / "study.toml")).hash)
     return hashes
 
 
@@ -92,11 +92,11 @@ def test_the_smallest_regret_is_told_with_leak_and_trust():
     best, safest = ("one", "two")[int(means[:2].argmin())], "two"
     leak = {"one": 4, "two": 1}[best]
     start = "Trusted “nobody, up to the epsilon of a message”: the smallest mean regret at the "
-    assert f"{start}horizon, of 2 configurations, is {short(means[:2].min())} [" in text
+    assert f"{start}horizon, of 2 configurations, is {write_short(means[:2].min())} [" in text
     assert f": {best}, which leaks ε = {leak} (single messages)." in text
     assert ("The smallest leak, ε = 1 (single" in text) == (best != safest)
     start = "Trusted “secure aggregation: nobody sees one agent's message”: the mean regret at the "
-    assert f"{start}horizon is {short(means[2])} [" in text
+    assert f"{start}horizon is {write_short(means[2])} [" in text
     assert "): sum, which leaks ε = 1 (sums over 4 agents)." in text
     assert "; trusted: “nobody, up to the epsilon of a message” or “secure aggregation: nob" in text
     alone = told_of(data.isel(algorithm=[1]))
@@ -165,10 +165,10 @@ def test_a_report_counts_the_seeds_that_were_selected():
     heads, ((*row,),) = reader.table("Final values")
     final = data.regret.values[:, -1]
     low, high = stats.t.interval(0.95, 4, final.mean(), final.std(ddof=1) / 5**0.5)
-    assert row[heads.index("interval, 95 %")] == f"[{short(low)}, {short(high)}]"
+    assert row[heads.index("interval, 95 %")] == f"[{write_short(low)}, {write_short(high)}]"
     named = dict(zip(reader.listed["dt"], reader.listed["dd"], strict=True))
     assert named["seeds"] == "5, root seed 0"
-    assert [set(frame.seeds) for frame in exports.tidy(data)] == [{5}]
+    assert [set(frame.seeds) for frame in exports.tidy_tables(data)] == [{5}]
 
 
 def test_the_study_file_makes_the_results_again(grid, folder, capsys):

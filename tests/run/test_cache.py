@@ -139,7 +139,7 @@ def test_programs_are_kept_where_only_their_owner_writes(tmp_path, monkeypatch):
     """Would catch programs loaded from a folder that others can write, another folder than the one
     that was told, or programs that are never kept."""
     settings = {}
-    monkeypatch.setattr(cache, "_own", None)
+    monkeypatch.setattr(cache, "_folder", None)
     monkeypatch.setattr(jax.config, "update", settings.__setitem__)
     folder = fmab.use_compilation_cache(tmp_path / "a" / "b")
     assert folder == tmp_path / "a" / "b" and folder.stat().st_mode & 0o777 == 0o700

@@ -46,7 +46,9 @@ LOOPS = [
     *(("cdp", {}), ("cdp", {"participation": 0.5}), ("cdp", {"rounds": 1}), ("ddp", {})),
     *(("single", {}), ("ucb1", {}), ("ucb1", {"pooled": True}), ("dp_imed", {"secure": True})),
 ]
-CASES = LOOPS + [(name, {}) for name in installed() if (name, {}) not in LOOPS and name != "demab"]
+CASES = LOOPS + [
+    (name, {}) for name in load_shipped() if (name, {}) not in LOOPS and name != "demab"
+]
 
 
 @pytest.mark.parametrize("case", quick.only(CASES, *LOOPS), ids=str)
@@ -180,9 +182,9 @@ def page(name="own_output"):
 
 
 def test_outputs_of_the_page_do_what_it_says():
-    """Would catch a page whose code no longer runs, an accumulator of one's own that is not run, or
-    whose rows are not agents; a shape that is not the one stated; and an output that a store could
-    not make again."""
+    """Would catch a page whose code no longer runs, an accumulator of one's own that is not run, or whose
+    rows are not agents; a shape that is not the one stated; and an output that a store could not
+    make again."""
     own, problem = page()["STRETCH"], fmab.Problem(MEANS, AGENTS)
     request = [own, page()["TRIED"], "pulls"]
     data = fmab.simulate(fmab.cdp_mab(None), problem, 10**4, 2, outputs=request)
@@ -286,7 +288,7 @@ def test_cells_are_joined_from_chunks_of_other_sizes(tmp_path):
 
 
 def test_seeds_are_found_where_chunks_overlap(tmp_path):
-    """Would catch another seed's pulls where an part begins inside its chunk."""
+    """Would catch another seed's pulls where a part begins inside its chunk."""
     from fmab_jax.sweeps import chunks, results
 
     options = dict(arms=3, horizon=60, seeds=10, times=3, outputs=ALL)
@@ -295,8 +297,8 @@ def test_seeds_are_found_where_chunks_overlap(tmp_path):
     data = fmab.sweep(fmab.ucb1, agents=[3, 5], store=store, **options).load()
     there = results.open_results(store)
     (entry,), _ = there.source.entries()
-    arrays = there.chunk(entry)
-    request = outputs.chosen(ALL)
+    arrays = there.load_chunk(entry)
+    request = outputs.resolve(ALL)
 
     def read(*ranges):
         current = chunks.Memory()
@@ -314,30 +316,30 @@ def test_seeds_are_found_where_chunks_overlap(tmp_path):
         np.testing.assert_array_equal(result[name], data[name])
 
 
-def test_another_gauge_is_another_output():
-    """Would catch a store that goes on with what a gauge that was mended has added up."""
+def test_another_accumulator_is_another_output():
+    """Would catch a store that goes on with what an accumulator that was mended has added up."""
     of = lambda record: record["g"]  # noqa: E731
     adds = [lambda had, stretch, grid: had, lambda had, stretch, grid: 2 * had]
-    gauges = [Gauge("g", ("arm",), len, add, len) for add in adds]
+    accumulators = [Accumulator("g", ("arm",), len, add, len) for add in adds]
     one, variant, same = (
-        outputs.described(fmab.Output("x", "", "", of, ("arm",), gauges=(gauge,)))
-        for gauge in (*gauges, gauges[0])
+        outputs.identity(fmab.Output("x", "", "", of, ("arm",), accumulators=(accumulator,)))
+        for accumulator in (*accumulators, accumulators[0])
     )
     assert one == same != variant
 
 
-def test_memory_of_what_is_gauged_is_told():
-    """Would catch a run that dies where it should refuse: gauges are held for all seeds."""
+def test_memory_of_accumulators_is_told():
+    """Would catch a run that dies where it should refuse: accumulators are held for all seeds."""
     from fmab_jax.run import configs
 
     problem = fmab.Problem.uniform(50, 10)
     plain = configs.bind(fmab.ddp_mab(1.0, "ring"), problem, 1000)
-    request = outputs.chosen(["fairness"])
+    request = outputs.resolve(["fairness"])
     with_it = configs.bind(fmab.ddp_mab(1.0, "ring"), problem, 1000, outputs=request)
-    assert with_it.gauge_bytes == 8 * 52 * 100
+    assert with_it.accumulator_bytes == 8 * 52 * 100
     assert with_it.result_bytes - plain.result_bytes == 8 * 52 * 100 + 8
     alike = configs.bind(fmab.cdp_mab(1.0), problem, 1000, outputs=request)
-    assert alike.gauge_bytes == 8 * 100
+    assert alike.accumulator_bytes == 8 * 100
     extra_bytes = with_it.curve_bytes - plain.curve_bytes
     assert extra_bytes == 8 * 52 * 100
 
@@ -358,7 +360,7 @@ from fmab_jax.run.outputs.pulls import PULLS
 
 TRIED = fmab.Output(
     "arms_tried", "arms pulled", "arms", lambda r: (r["pulls"] > 0).sum(-1),
-    gauges=PULLS.gauges,
+    accumulators=PULLS.accumulators,
 )
 PART = fmab.Output("part", "", "", functools.partial(lambda scale, r: scale * r["rounds"], 0.5))
 """
@@ -387,14 +389,14 @@ def test_an_output_of_a_plug_in_is_known_by_its_name(tmp_path, monkeypatch):
     refuses("outputs='arms_tried': must be known here", fmab.open_sweep, folder)
     path.write_text(PLUG.replace("arms_tried", "pulls"))
     load_plugin(str(path))
-    refuses("plugin='pulls': must be the name of no other output", outputs.further)
+    refuses("plugin='pulls': must be the name of no other output", outputs.optional_outputs)
 
 
 def test_the_index_is_one_where_nobody_has_regret():
     """Would catch 0 / 0 where all agents play the best arm all along."""
     regret = np.zeros((2, 3, 4))
-    output = outputs.further()["fairness"]
-    record = Record({"regret_by_agent": regret}.__getitem__, {"agents": 3}, output.gauges)
+    output = outputs.optional_outputs()["fairness"]
+    record = Record({"regret_by_agent": regret}.__getitem__, {"agents": 3}, output.accumulators)
     of = output.of
     assert of(record).tolist() == [1, 1]
     regret[0, 0, -1] = 1e308
@@ -425,9 +427,9 @@ def changing(name):
 
 @pytest.mark.parametrize("keep", ["curves", "summary"])
 def test_an_output_changes_nothing_beside_it(keep):
-    """Would catch regret, links or another output's gauge with what an output has written there."""
+    """Would catch regret, links or another output's accumulator with what an output has written there."""
     names = ("regret", "rounds_by", "chosen_arm", "links", "pulls")
-    request = [own(changing(name), f"of_{name}", gauges=PULLS.gauges) for name in names]
+    request = [own(changing(name), f"of_{name}", accumulators=PULLS.accumulators) for name in names]
     plain = fmab.sweep(fmab.cdp_mab(1.0), DRAWN, keep=keep, outputs=["pulls"], **SHORT)
     data = fmab.sweep(fmab.cdp_mab(1.0), DRAWN, keep=keep, outputs=["pulls", *request], **SHORT)
     # Its own outputs first: they are read when they are used.
@@ -466,7 +468,7 @@ def test_an_output_that_breaks_a_promise_is_refused(name, tmp_path, monkeypatch)
     with pytest.raises(ValueError, match=f"^own.*{line}"):
         fmab.simulate(fmab.cdp_mab(1.0), DRAWN, 1500, 8, times=7, outputs=[own(of)])
     # As an output of a plug-in, in a store.
-    monkeypatch.setattr(outputs, "further", lambda: {"own": own(of)})
+    monkeypatch.setattr(outputs, "optional_outputs", lambda: {"own": own(of)})
     with pytest.raises(ValueError, match=f"^own.*{line}"):
         fmab.sweep(fmab.cdp_mab(1.0), DRAWN, outputs=["own"], store=tmp_path / "s", **SHORT)
     assert not list((tmp_path / "s" / "chunks").iterdir())
@@ -487,7 +489,7 @@ SOUND = {
 def test_an_output_may_return_what_is_real_numbers(name):
     """Would catch an output that is refused for its rounding or its type; counts that overflow the
     few bytes in which a summary holds rounds, and real numbers where an index is meant."""
-    request = own(SOUND[name], gauges=PULLS.gauges)
+    request = own(SOUND[name], accumulators=PULLS.accumulators)
     data = fmab.sweep(fmab.cdp_mab(1.0), DRAWN, outputs=[request], **SHORT)
     summary = fmab.sweep(fmab.cdp_mab(1.0), DRAWN, outputs=[request], keep="summary", **SHORT)
     assert data.own.dtype == np.float64
@@ -509,14 +511,12 @@ def test_an_output_is_looked_at_when_results_are_read(tmp_path):
     entries, _ = there.source.entries()
     options |= {"epsilon": [0.5, 1.0], "seeds": 11}
     del options["progress"]
-    header = grid.header_of(
-        study.state(fmab.cdp_mab,
-        DRAWN, **options), study.collect_provenance("cpu")
-    ),
+    header = grid.build_header(
+        study.state(fmab.cdp_mab, DRAWN, **options), study.collect_provenance("cpu")
     )
 
     def read(asked):
-        inputs = there.source, entries, outputs.chosen(["pulls", asked])
+        inputs = there.source, entries, outputs.resolve(["pulls", asked])
         return results.dataset(chunks.Results(header, *inputs), "here", partial=True).own
 
     for cut in (slice(None), slice(2, 5)):
@@ -535,10 +535,10 @@ def test_an_output_takes_no_name_of_a_result_a_table_or_another_output():
     summary = fmab.sweep(fmab.cdp_mab, DRAWN, keep="summary", until=precise, **options)
     tables = curves, summary, fmab.confidence_band(summary), fmab.final_table(curves)
     names = {str(name) for table in tables for name in (*table.variables, *table.dims)}
-    names |= {name for data in (curves, summary) for name in next(tidy(data))}
+    names |= {name for data in (curves, summary) for name in next(tidy_tables(data))}
     assert {"regret_lower", "cost_upper", "links_mean", "relative_width", "lower"} <= names
     for name in names:
-        refuses(f"Output.name='{name}': must be a short", outputs.chosen, [own(len, name)])
+        refuses(f"Output.name='{name}': must be a short", outputs.resolve, [own(len, name)])
     for pair in (["fairness", own(len, "fairness_upper")], [own(len, "x_mean"), own(len, "x")]):
         for request in (pair, pair[::-1]):
             refuses(r"Output.name='\w+': must be a short", outputs.resolve, request)

@@ -193,7 +193,7 @@ def test_a_second_value_compiles_and_traces_nothing(monkeypatch):
     traces = []
     # Another test, or another process, may have traced it.
     compilation.compile_program.cache_clear()
-    monkeypatch.setattr(cache, "_own", None)
+    monkeypatch.setattr(cache, "_folder", None)
     run = elimination.run
     monkeypatch.setattr(elimination, "run", lambda *given: traces.append(run) or run(*given))
     problem = fmab.Problem.uniform(agents=7, arms=4)

@@ -249,8 +249,8 @@ def test_workers_join_before_and_during_a_sweep(tmp_path, whole):
     ):
 
         class Joined(Told):
-            def workers(self, number, threads):
-                super().workers(number, threads)
+            def report_workers(self, number, threads):
+                super().report_workers(number, threads)
                 if not number:
                     local.scale(1)
 

@@ -55,7 +55,9 @@ def test_a_share_is_rounded_up(cells, seeds, workers, most):
     """Would catch a worker without a chunk, or one chunk more than there are workers."""
     worker_plan = study(cells, seeds=seeds)
     result = chunks.Results(grid.build_header(worker_plan, {}), chunks.Memory(), [])
-    blocks = [work(worker_plan, (i + 1, workers)).layout.list_missing(result) for i in range(workers)]
+    blocks = [
+        work(worker_plan, (i + 1, workers)).layout.list_missing(result) for i in range(workers)
+    ]
     trials_todo = [(name, b.start, b.stop) for item in blocks for b in item for name in b.cells]
     trials = sum(stop - start for _, start, stop in trials_todo)
     assert len(trials_todo) == len(set(trials_todo)) and trials == cells * seeds
@@ -76,7 +78,7 @@ def test_a_plan_tells_the_disk_of_all_workers(keep, chunk, disk, worker, tmp_pat
     worker_plan = work(study(keep=keep), worker, chunk)
     # No program is compiled for its memory.
     worker_plan.cluster = object.__new__(cluster.Cluster)
-    result = chunks.Results(grid.header_of(worker_plan.layout.study, {}), chunks.Memory(), [])
+    result = chunks.Results(grid.build_header(worker_plan.layout.study, {}), chunks.Memory(), [])
     assert worker_plan.plan(result, tmp_path).disk_bytes == disk
 
 
@@ -93,7 +95,7 @@ def test_a_plan_tells_the_memory_of_a_chunk_and_its_copies(keep, chunk, memory, 
     """Would catch a plan that counts what is kept once, and memory that gives out in the middle."""
     worker_plan = work(study(keep=keep), None, chunk)
     worker_plan.cluster = object.__new__(cluster.Cluster)
-    result = chunks.Results(grid.header_of(worker_plan.layout.study, {}), chunks.Memory(), [])
+    result = chunks.Results(grid.build_header(worker_plan.layout.study, {}), chunks.Memory(), [])
     assert worker_plan.plan(result, tmp_path).memory_bytes == memory
 
 
@@ -102,17 +104,19 @@ def test_cells_that_need_other_seeds_at_each_look_are_chunks_of_their_own():
     changes = {"seeds": 4, "keep": "summary"}
     for until, cells in ((None, {5}), (until_precise(0.1, max_seeds=8), {1})):
         worker_plan = work(study(**changes, until=until))
-        result = chunks.Results(grid.header_of(worker_plan.layout.study, {}), chunks.Memory(), [])
-        assert {len(block.cells) for block in worker_plan.layout.todo(result)} == cells
+        result = chunks.Results(
+            grid.build_header(worker_plan.layout.study, {}), chunks.Memory(), []
+        )
+        assert {len(block.cells) for block in worker_plan.layout.list_missing(result)} == cells
 
 
 def test_a_worker_with_an_older_study_takes_no_seeds_away(tmp_path):
     """Would catch a header with fewer seeds than another worker is computing."""
     store = Store(tmp_path / "s", create=True)
-    headers = {n: grid.header_of(study(seeds=n), {"jax": "1"}) for n in (4, 5, 6)}
+    headers = {n: grid.build_header(study(seeds=n), {"jax": "1"}) for n in (4, 5, 6)}
     expected = [(5, False, 5), (4, False, 5), (6, False, 6), (5, False, 6), (4, True, 4)]
     for seeds, alone, current in expected:
-        claims.claim(store, headers[seeds], (), alone=alone)
+        claims.register_study(store, headers[seeds], (), is_alone=alone)
         header = store.header()
         assert header is not None and header["seeds"] == current
 

@@ -32,11 +32,11 @@ def test_lines_come_now_and_then(monkeypatch):
     monkeypatch.setattr(progress.time, "perf_counter", lambda: clock[0])
     monkeypatch.setattr(sys, "stderr", stream)
     with Progress("lines") as lines:
-        lines.extended(12)
+        lines.set_total(12)
         for seconds in (60, 2, 2, 2, 2, 2, 2):
             clock[0] += seconds
-            lines.advanced(1)
-        lines.written(3)
+            lines.advance(1)
+        lines.report_chunk(3)
     assert stream.getvalue().splitlines() == [
         "1 of 12 trials",
         "6 of 12 trials, 0.5 trials/s, 12 s left",

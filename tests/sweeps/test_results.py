@@ -267,7 +267,10 @@ def test_curves_come_from_parts_of_chunks(parts, span):
     assert [s for a, b in result.find_gaps("a", start, stop) for s in range(a, b)] == missing
     gaps = result.find_gaps("a", start, stop)
     assert all(b < c for (_, b), (c, _) in zip(gaps, gaps[1:], strict=False))
-    assert (result.count_seeds("c", stop), result.find_gaps("c", start, stop)) == (0, [(start, stop)])
+    assert (result.count_seeds("c", stop), result.find_gaps("c", start, stop)) == (
+        0,
+        [(start, stop)],
+    )
 
 
 @given(PARTS, SPANS)
@@ -295,8 +298,8 @@ def test_a_chunk_of_the_other_kind_is_not_used():
     """Would catch moments read as curves in a folder that was allowed to change its keep."""
     facts = {"cells": ["a"], "seeds": [0, 9], "keep": "summary", "made_by": {"numpy": "2"}}
     entry = Entry("0" * 32, 0, "", facts)
-    assert Results({"keep": "curves"}, Memory(), [entry]).seeds("a", 9) == 0
-    assert Results({"keep": "summary"}, Memory(), [entry]).seeds("a", 9) == 9
+    assert Results({"keep": "curves"}, Memory(), [entry]).count_seeds("a", 9) == 0
+    assert Results({"keep": "summary"}, Memory(), [entry]).count_seeds("a", 9) == 9
 
 
 def subset(stores, keep, wanted):
@@ -421,7 +424,9 @@ def test_curves_that_stay_on_a_device_give_the_same_summary(graph, monkeypatch):
     expected = fmab.sweep(maker, **grid, batch=8, progress=False).load()
     monkeypatch.setattr(resources, "keeps_curves", lambda devices: True)
     content = []
-    monkeypatch.setattr(device_summary, "moments", kept(content, device_summary.moments))
+    monkeypatch.setattr(
+        device_summary, "compute_moments", kept(content, device_summary.compute_moments)
+    )
     result = fmab.sweep(maker, **grid, batch=16, progress=False).load()
     assert len(content) == (3 if graph else 2)
     assert result.equals(expected)
@@ -497,8 +502,8 @@ def test_a_sweep_until_precise_is_judged_by_its_looks():
     table = final_table(data)
     for place in np.ndindex(2, 2):
         for look in (20, 40, 80, 160):
-            moments = summary.moments(curves[place][:look])
-            mean, half = moments_band(
+            moments = summary.compute_moments(curves[place][:look])
+            mean, half = compute_moments_band(
                 look, moments.mean, moments.covariance, level, resamples=round(200 / 0.025)
             )
             if half[-1] <= 0.3 * mean[-1]:

@@ -252,11 +252,11 @@ def test_the_last_put_of_a_chunk_wins(tmp_path, monkeypatch):
     folder = Store(tmp_path / "run", create=True)
     chunk = CHUNKS[0]
     for number, writer in enumerate(["bb", "aa", "cc", "aa"]):
-        with folder.writing(writer):
+        with folder.lock_writer(writer):
             last = folder.put(chunk, {"x": np.array(number)}, {"number": number})
         assert folder.entries() == ([last], [])
     now = time.time_ns()
-    with folder.writing("aa"):
+    with folder.lock_writer("aa"):
         for number in range(5, 8):
             monkeypatch.setattr(time, "time_ns", lambda late=number: now + 10**9 * (100 - late))
             last = folder.put(chunk, {"x": np.array(number)}, {"number": number})
@@ -349,7 +349,7 @@ def test_equal_arrays_give_equal_bytes(tmp_path):
     arrays |= {"zero": np.array(-0.0), "none": np.zeros((2, 0, 3)), "nan": np.array([np.nan])}
     variant = {name: np.asfortranarray(array) for name, array in reversed(arrays.items())}
     variant["zero"] = np.array(-0.0)  # asfortranarray gives it an axis
-    with folder.writing():
+    with folder.lock_writer():
         one = folder.put(CHUNKS[0], arrays, {})
         two = folder.put(CHUNKS[1], variant, {"x": [1]})
         three = folder.put(CHUNKS[2], {**arrays, "zero": np.array(0.0)}, {})
@@ -369,14 +369,14 @@ def test_locks_within_one_process(tmp_path):
     path = tmp_path / "run"
     one, two = Store(path, create=True), Store(path)
     for _ in range(2):
-        with pytest.raises(ZeroDivisionError), one.writing():
-            refuses(rf"process {os.getpid()} ", two.writing().__enter__)
-            with two.writing("other"):
+        with pytest.raises(ZeroDivisionError), one.lock_writer():
+            refuses(rf"process {os.getpid()} ", two.lock_writer().__enter__)
+            with two.lock_writer("other"):
                 two.put(CHUNKS[0], {}, {})
             one.put(CHUNKS[1], {}, {})
             raise ZeroDivisionError
     # An error of the caller's own is not taken for one of the lock.
-    with pytest.raises(OSError) as caught, one.writing():
+    with pytest.raises(OSError) as caught, one.lock_writer():
         raise OSError(errno.EIO, "mine")
     assert caught.value.filename is None
     assert [entry.chunk for entry in two.entries()[0]] == CHUNKS[:2]
@@ -387,7 +387,7 @@ def test_a_lock_that_cannot_be_signed_is_given_back(tmp_path):
     """Would catch a full disk after which this process can write no more."""
     folder = Store(tmp_path / "run", create=True)
     with pytest.raises(OSError), faulty("ENOSPC", 2, folder.path):
-        folder.writing().__enter__()
+        folder.lock_writer().__enter__()
     with folder.lock_writer():
         put(folder, CHUNKS[0])
 
@@ -406,12 +406,12 @@ def test_a_system_without_locks_still_has_one_writer(tmp_path, monkeypatch, numb
     path = tmp_path / "run"
     one, two = Store(path, create=True), Store(path)
     text = rf"process {os.getpid()} on .*delete lock-main once"
-    with one.writing():
-        refuses(text, two.writing().__enter__)
+    with one.lock_writer():
+        refuses(text, two.lock_writer().__enter__)
     file = path / "lock-main"
     for holder in [f"{os.getpid()}\nelsewhere\n", "1\n", ""]:
         file.write_text(holder)
-        refuses("delete lock-main once", two.writing().__enter__)
+        refuses("delete lock-main once", two.lock_writer().__enter__)
         assert file.read_text() == holder
     file.unlink()
     with two.lock_writer():
@@ -433,7 +433,7 @@ while done < 40 and time.monotonic() < end:
     child = os.fork() if how == "dies" else 0
     try:
         if child == 0:
-            with folder.writing():
+            with folder.lock_writer():
                 mine = open(inside, "x")
                 mine.close()
                 done += 1
@@ -482,7 +482,7 @@ def test_temporaries_of_the_dead_are_removed_and_no_others(tmp_path):
     for file in [*leftovers, *live, old]:
         file.write_text("")
     os.utime(old, (time.time() - 100_000,) * 2)
-    with folder.writing():
+    with folder.lock_writer():
         assert all(file.exists() for file in live)
         assert not any(file.exists() for file in [*leftovers, old])
 

@@ -149,8 +149,8 @@ def test_whatever_changes_numbers_changes_hashes():
 def test_an_exchange_is_described_with_all_that_counts():
     """Would catch chunks of another wait, another meter or other weights taken for these."""
     server = exchanges.server(4)
-    description = study._described_exchange(dataclasses.replace(server))
-    assert description == study._described_exchange(server)
+    description = study._describe_exchange(dataclasses.replace(server))
+    assert description == study._describe_exchange(server)
     for changes in (
         {"name": "other"},
         {"reporting": 3},
@@ -161,7 +161,7 @@ def test_an_exchange_is_described_with_all_that_counts():
         {"vectors": 7},
         {"numbers": 1},
     ):
-        assert study._described_exchange(dataclasses.replace(server, **changes)) != description
+        assert study._describe_exchange(dataclasses.replace(server, **changes)) != description
 
 
 def test_a_law_with_other_source_is_another(monkeypatch):
@@ -355,7 +355,7 @@ def test_provenance_changes_with_the_engine_alone(monkeypatch, tmp_path):
         assert now() == f"{fmab.__version__} (a-name)"
         records = set()
         rooms = ("core/samplers", "core/exchanges/__init__", "run/simulate", "analysis/summary")
-        moved = ("elimination", "accounts", "draws/summed", "layouts/ragged")
+        moved = ("elimination", "accounts", "draws/agent_sum", "layouts/ragged")
         for name in (*rooms, *moved, "algorithms/families/elimination", "core/graphs"):
             with (folder / f"{name}.py").open("a") as file:
                 file.write("# changed\n")

@@ -198,7 +198,7 @@ def test_a_file_of_means_goes_with_a_law(tmp_path, monkeypatch):
     def asked_for(problem: str) -> Any:
         text = f"{TOP}{PARAMETERS}[problem]\n{problem}\n"
         Path("s.toml").write_text(text.replace("= 1", "= inf"))
-        (point,) = study_of(read_study("s.toml")).points
+        (point,) = build_study(read_study("s.toml")).points
         return point.config.problem
 
     gaussian = asked_for('means = "g.csv"\nagents = 4\nrewards = "gaussian:0.1"')
@@ -213,7 +213,7 @@ def of_options(words: list[str]) -> Any:
     """Returns the study that options state."""
     _, command = cli.find(words)
     options, typed = cli.parse(command)
-    return stated.study_of(options, command.subject, typed)[1]
+    return study_options.build_study(options, command.subject, typed)[1]
 
 
 def draw_document(rng: random.Random) -> dict[str, Any]:
@@ -289,7 +289,7 @@ def test_50_written_studies_read_back_the_same(tmp_path):
     for number in range(50):
         document = draw_document(rng)
         path = write_study(document, tmp_path / f"{number}.toml")
-        study, second = study_of(document), study_of(read_study(path))
+        study, second = build_study(document), build_study(read_study(path))
         assert (second.hash, second.describe()) == (study.hash, study.describe())
         assert of_options(["sweep", *words(document)]).hash == study.hash
         hashes.add(study.hash)
@@ -302,4 +302,4 @@ def test_labels_are_written_and_read_back(tmp_path):
     parameters = {"epsilon": labels}
     document = {**BASE_DOCUMENT, "algorithm": {"the first": "cdp"}, "parameters": parameters}
     read = read_study(write_study(document, tmp_path / "s.toml"))
-    assert read == document and study_of(read).hash == study_of(document).hash
+    assert read == document and build_study(read).hash == build_study(document).hash
