@@ -115,7 +115,7 @@ def judge(
 
 
 def _head(data: Data) -> list[str]:
-    horizons = ", ".join(common.whole(T) for T in data.horizons)
+    horizons = ", ".join(common.write_count(T) for T in data.horizons)
     return [
         "# The paper's sentences, measured",
         "",

@@ -102,7 +102,9 @@ def _good_event(data: Data) -> list[Finding]:
         lost, seeds = int(cells.best_arm_lost), int(cells.seeds)
         share_lost = Measured(lost / seeds, *lost_interval(lost, seeds, LEVEL))
         finding = at_most(f"{slots(horizon)}, best arm lost", 1 / horizon, lost=share_lost)
-        words = f"{lost} of {common.whole(seeds)} seeds lost it: at most {share_lost.upper:.1e}"
+        words = (
+            f"{lost} of {common.write_count(seeds)} seeds lost it: at most {share_lost.upper:.1e}"
+        )
         found.append(consequence(finding._replace(told=words)).uncounted("a consequence"))
     return found
 
@@ -135,7 +137,7 @@ def _log_growth(data: Data) -> list[Finding]:
     growth = np.diff(cells.transpose("horizon", "seed").values, axis=0)
     return [
         no_more(
-            f"T = {common.whole(LONG[i])} to {common.whole(LONG[i + 1])}",
+            f"T = {common.write_count(LONG[i])} to {common.write_count(LONG[i + 1])}",
             **{"growth over that of two decades before": excess(growth[i], growth[i - 1])},
         )
         for i in range(1, len(growth))
@@ -247,7 +249,9 @@ def _log_powers(data: Data) -> list[tuple[str, Measured]]:
     for i in (0, 1):
         factor = math.log(horizons[i + 1]) / math.log(horizons[i])
         power = exponent(ends[i + 1], ends[i], factor)
-        condition = f"T = {common.whole(horizons[i])} to {common.whole(horizons[i + 1])}"
+        condition = (
+            f"T = {common.write_count(horizons[i])} to {common.write_count(horizons[i + 1])}"
+        )
         found.append((condition, power))
     return found
 
@@ -412,7 +416,7 @@ def _constant(data: Data) -> list[Finding]:
             " to ".join(f"{ratio(*pairs[horizon][r]).estimate:.3f}" for horizon in (first, second))
             for r in AMPLE
         )
-        condition = f"{slots(first)} to {common.whole(second)}"
+        condition = f"{slots(first)} to {common.write_count(second)}"
         found.append(alike(condition, **changes).adding(f" ({ratios} times)"))
     return found
 
@@ -580,7 +584,7 @@ def _extra_over_horizons(data: Data) -> list[Finding]:
         for first, second in zip(data.horizons, data.horizons[1:], strict=False):
             extra = [_extra(data, graph, horizon) for horizon in (first, second)]
             means = [mean(each) for each in extra]
-            condition = f"{slots(first)} to {common.whole(second)}, {graph}"
+            condition = f"{slots(first)} to {common.write_count(second)}, {graph}"
             words = f"{number(means[0])} to {number(means[1])}"
             if means[0].lower <= 0:  # there are no shares of what may be nothing
                 found.append(Finding(condition, words, (OPEN,) * 3, rule=ALIKE))

@@ -47,8 +47,9 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
     adds = {e: found.ends()[last][name_of(e)] for e in EPSILONS if e is not None}
     slot, shares = _by_then(results[last])
     alt = (
-        f"At T = {common.whole(last)}, {100 * min(shares):.0f} to {100 * max(shares):.0f} % of a "
-        f"curve's regret is there at slot {common.whole(slot)}. Noise adds "
+        f"At T = {common.write_count(last)}, {100 * min(shares):.0f} to {100 * max(shares):.0f} % "
+        "of a "
+        f"curve's regret is there at slot {common.write_count(slot)}. Noise adds "
         + ", ".join(f"{mean:,.0f} at ε = {e:g}" for e, (mean, _, _) in adds.items())
         + f" to {found.references[last]:,.0f}. From the smallest ε to the largest, "
         f"what it adds {seen.course(list(adds.values()))}."

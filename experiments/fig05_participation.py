@@ -46,7 +46,7 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         f"ε is the same for every p, what a message leaks is not. {common.leaks(members, AGENTS)}",
     )
     alt = (
-        f"Regret at T = {common.whole(found.last)}, beside the "
+        f"Regret at T = {common.write_count(found.last)}, beside the "
         f"{found.references[found.last]:,.0f} of p = 1: {found.told('{mean:+,.0f} at {label}')}. "
         f"From the smallest p to the largest below 1, the difference {found.course()}. "
         f"From the smallest p to p = 1, the leak of a message is {', '.join(leaks)}."

@@ -61,7 +61,8 @@ def _draw(gap: str, results: common.Results, folder: Path) -> list[Path]:
         common.leaks({"CDP-MAB": fmab.cdp_mab(EPSILON)}, AGENTS),
     )
     alt = (
-        f"Regret at T = {common.whole(found.last)}, beside the {found.references[found.last]:,.0f} "
+        f"Regret at T = {common.write_count(found.last)}, beside the "
+        f"{found.references[found.last]:,.0f} "
         f"of no budget: {found.told('{mean:+,.0f} at {label}')}. From the smallest R to the "
         f"largest, the difference {found.course()}."
     )

@@ -77,7 +77,7 @@ def _draw(gap: str, results: common.Results, folder: Path) -> list[Path]:
     most, none = group_by_share(rows)[last][TOLD][-2:]
     alt = (
         f"In {seen.tally(falling, 'lines')}, a line for each p and T, every further round costs "
-        f"more and leaves less regret on average. At T = {common.whole(last)} and p = 1, R = "
+        f"more and leaves less regret on average. At T = {common.write_count(last)} and p = 1, R = "
         f"{most['R']} costs {most['cost'][0]:,.0f} for a regret of {most['regret'][0]:,.0f}, no "
         f"budget costs {none['cost'][0]:,.0f} for {none['regret'][0]:,.0f}. In regret, "
         f"cost and leak together, {_unbeaten(rows)}."
@@ -186,7 +186,7 @@ def _unbeaten(rows: Rows) -> str:
         free = {p: sum(not row[BEATEN] for row in points) for p, points in lines.items()}
         whose = seen.listed(f"{many} of p = {p:g}" for p, many in free.items() if many)
         number = sum(map(len, lines.values()))
-        at = f"T = {common.whole(horizon)}"
+        at = f"T = {common.write_count(horizon)}"
         told.append(f"{sum(free.values())} of {number} at {at} ({whose})")
     return f"pairs that no other one beats are {'; '.join(told)}"
 
@@ -201,5 +201,5 @@ def _hidden(rows: Rows) -> str:
     for horizon, found in spots.items():
         same = [" / ".join(names) for names in found.values() if len(names) > 1]
         if same:
-            told.append(f"{'; '.join(same)} (T = {common.whole(horizon)})")
+            told.append(f"{'; '.join(same)} (T = {common.write_count(horizon)})")
     return f"alike are {'; '.join(told)}" if told else "no two have the same means"

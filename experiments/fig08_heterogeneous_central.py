@@ -71,7 +71,7 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
     last = max(results)
     found = {label: float(band["mean"][-1]) for label, band in regret[last].items()}
     alt = (
-        f"At T = {common.whole(last)} the mean regret is "
+        f"At T = {common.write_count(last)} the mean regret is "
         + ", ".join(f"{value:,.0f} ({label})" for label, value in found.items())
         + f". The two means of CDP-MAB differ by {seen.most(apart)} at every T drawn."
     )

@@ -56,7 +56,8 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         for mean, _, _ in points.values()
     ]
     alt = (
-        f"Regret beside the complete graph, at T = {common.whole(found.last)}: {listed} graph. "
+        f"Regret beside the complete graph, at T = {common.write_count(found.last)}: {listed} "
+        "graph. "
         f"{seen.sides(found.every(), 'differences at T')}. They are {seen.most(shares)} of the "
         "regret on the complete graph."
     )

@@ -101,7 +101,7 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         if name != "CDP"
     ]
     alt = (
-        f"Regret beside CDP-MAB, at T = {common.whole(found.last)}: {listed}. "
+        f"Regret beside CDP-MAB, at T = {common.write_count(found.last)}: {listed}. "
         f"{seen.sides(found.every(), 'differences at T')}. Where agents differ it is larger, "
         f"beyond both bands, in {seen.tally(larger, 'pairs of a structure and a T')}."
     )

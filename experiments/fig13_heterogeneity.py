@@ -49,7 +49,7 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         last = data.regret.isel(time=-1).load()
         server = last.sel(algorithm="CDP")
         means = server.mean("seed").values.tolist()
-        at = f"T = {common.whole(horizon)}"
+        at = f"T = {common.write_count(horizon)}"
         levels.append(f"{min(means):,.0f} to {max(means):,.0f} ({at})")
         for name in ALGORITHMS:
             more = last.sel(algorithm=name) - server
@@ -82,7 +82,7 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         bars="Points: means over the seeds; bars",
     )
     told = [
-        f"At T = {common.whole(T)}: "
+        f"At T = {common.write_count(T)}: "
         + "; ".join(f"{n} {seen.course([p[1] for p in points])}" for n, points in curves.items())
         for T, curves in _curves(rows).items()
     ]

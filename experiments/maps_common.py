@@ -59,8 +59,8 @@ def went_wrong(results: Sequence[tuple[int, xr.Dataset]]) -> list[str]:
     lost = sum(int(data.best_arm_lost.sum()) for _, data in results)
     worse = sum(int(data.worse_arm_played.sum()) for _, data in results)
     told = (
-        f"{common.whole(lost)} of {common.whole(runs)} runs lost the best arm, and "
-        f"{common.whole(worse)} play a worse arm at T"
+        f"{common.write_count(lost)} of {common.write_count(runs)} runs lost the best arm, and "
+        f"{common.write_count(worse)} play a worse arm at T"
     )
     if worse:
         shares = [data.worse_arm_played.mean("seed").max() for _, data in results]

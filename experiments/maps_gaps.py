@@ -144,7 +144,7 @@ def draw_gaps(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.
         "smallest gap (oracle)"
     )
     told = ". ".join(
-        f"At T = {common.whole(T)}, "
+        f"At T = {common.write_count(T)}, "
         + "; ".join(
             f"{words} at {listed(labels, where)}"
             + (f" of {len(gaps)}" if words == BOTH else _told_equal(rows[T], words))
@@ -186,7 +186,8 @@ def draw_gaps(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.
                 leak,
             ),
             "; ".join(
-                f"T = {common.whole(T)}: {100 * low:.0f} % of seeds spend R = {max(budgets)} at "
+                f"T = {common.write_count(T)}: {100 * low:.0f} % of seeds spend R = "
+                f"{max(budgets)} at "
                 f"gap {gaps[0]:g}, {100 * high:.0f} % at {gaps[-1]:g}; at most "
                 f"{seen.no_less(100 * worst[T][0], 3):.3g} % commit to a worse arm "
                 f"(R = {worst[T][1]}, gap {worst[T][2]})"
@@ -337,7 +338,7 @@ def _other_tolerances(rows: Mapping[int, Sequence[Mapping[str, Any]]], labels: l
     for tolerance in TOLERANCES:
         if tolerance != TOLERANCE:
             both = {T: listed(labels, held_rows(each, tolerance)[BOTH]) for T, each in rows.items()}
-            at = "; ".join(f"{gap} (T = {common.whole(T)})" for T, gap in both.items())
+            at = "; ".join(f"{gap} (T = {common.write_count(T)})" for T, gap in both.items())
             told.append(f"within {100 * tolerance:g} %, both at {at}")
     return ". ".join(text[0].upper() + text[1:] for text in told)
 
@@ -367,7 +368,7 @@ def _told_regret(rows: Mapping[int, Sequence[Mapping[str, Any]]]) -> str:
         least = min((r for r in own if r["gap"] != ORACLE), key=lambda r: r["over no budget"][0])
         (oracle,) = (row for row in own if row["gap"] == ORACLE)
         told.append(
-            f"at T = {common.whole(horizon)}, R = {least['R']} has its least regret at gap "
+            f"at T = {common.write_count(horizon)}, R = {least['R']} has its least regret at gap "
             f"{least['gap']}, {least['over no budget'][0]:.2g} times that without a budget; "
             f"with the oracle's gap it is {oracle['over no budget'][0]:.2g} times that"
         )

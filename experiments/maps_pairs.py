@@ -184,7 +184,8 @@ def _told_pairs(
     """Says what one horizon's map shows: its range, and who beats agents alone."""
     budgeted = [row for row in rows if row["R"] != "none"]
     told = (
-        f"At T = {common.whole(horizon)} the regret over that of all agents without a budget is "
+        f"At T = {common.write_count(horizon)} the regret over that of all agents without a "
+        "budget is "
         f"{ratios.min():.2g} to {ratios.max():.3g}"
     )
     over = sum(row["over R_C"][1] > AGENTS for row in budgeted)

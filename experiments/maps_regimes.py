@@ -121,7 +121,8 @@ def draw_leaks(results: Results) -> list[pictures.Picture]:
         if T == last
     )
     found = (
-        f"At T = {common.whole(last)} noise at least doubles the regret up to these leaks, of "
+        f"At T = {common.write_count(last)} noise at least doubles the regret up to these leaks, "
+        "of "
         f"those run: {noise}. {_told_alike(curves)}"
     )
     data = {
@@ -318,7 +319,8 @@ def draw_exponents(results: Results) -> list[pictures.Picture]:
         {HORIZON: [found[name] for name in ("exponents", "shares") if name in found]},
         "Lines: logarithm of the ratio of mean regrets over that of the quantities; shaded: 99 % "
         f"interval (delta method). In ε: neighbouring values. In M: {FEW} and {MANY} agents. In "
-        f"p: {PART:g} and 1. In log T: T = {common.whole(FAR[0])} and {common.whole(FAR[1])}",
+        f"p: {PART:g} and 1. In log T: T = {common.write_count(FAR[0])} and "
+        f"{common.write_count(FAR[1])}",
         "Horizontal lines: where the noise decides how long epochs are (small ε) and where the "
         "rewards do. A gap fixes how many epochs its arm lasts, so under noise regret "
         "grows as √(log T); the paper bounds that number by log T and prints (log T)^(3/2). For "

@@ -217,7 +217,7 @@ def _told_waits(
     least, most = sizes[0], sizes[-1]
     share = max(100 * abs(row["of the regret"][0]) for row in each)
     return (
-        f"At T = {common.whole(horizon)} the ring's extra regret is "
+        f"At T = {common.write_count(horizon)} the ring's extra regret is "
         f"{least['extra regret'][0]:.2g} with M = {least['M']} and {most['extra regret'][0]:,.0f} "
         f"with M = {most['M']}. Of {len(each)} points, the {100 * common.LEVEL:g} % interval lies "
         f"above 0 at {added} (waiting adds regret), and below 0 at {saved} (it saves some). The "

@@ -461,7 +461,7 @@ def _places(ask: Ask, horizons: Sequence[int]) -> dict[str, Sequence[int]]:
         return {ANY: horizons}
     if len(horizons) > 1 and all(outcome_of(part) == outcome_of(whole) for part in parts):
         return {ANY: horizons}
-    return {common.whole(horizon): (horizon,) for horizon in horizons}
+    return {common.write_count(horizon): (horizon,) for horizon in horizons}
 
 
 def verdicts_of(data: Data, vary: Sequence[str] = tuple(READINGS)) -> list[Told]:
@@ -494,7 +494,7 @@ def verdicts_of(data: Data, vary: Sequence[str] = tuple(READINGS)) -> list[Told]
         for (T, reading), outcome in judged(ask, tuple(data.horizons), open_in).items():
             told = Told(sentence_of(row), T, reading, outcome.verdict, world(BASE).seeds)
             if told.own and full.seeds > told.seeds:
-                at = tuple(each for each in data.horizons if T in (ANY, common.whole(each)))
+                at = tuple(each for each in data.horizons if T in (ANY, common.write_count(each)))
                 verdict = outcome_of(judged_in(full, at, row)).verdict
                 told = told._replace(verdict=verdict, seeds=full.seeds)
             found.append(told)

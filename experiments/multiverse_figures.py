@@ -221,8 +221,8 @@ def _choices(vary: Sequence[str]) -> str:
 
 def _seeds(data: Data) -> str:
     """Says how many seeds a reading has, and that of CLAIMS.md."""
-    few = f"{common.whole(min(SEEDS, data.seeds))} seeds a configuration"
-    more = f", {common.whole(data.seeds)} where CLAIMS.md reads a sentence so"
+    few = f"{common.write_count(min(SEEDS, data.seeds))} seeds a configuration"
+    more = f", {common.write_count(data.seeds)} where CLAIMS.md reads a sentence so"
     return few + more * (data.seeds > SEEDS)
 
 

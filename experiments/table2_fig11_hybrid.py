@@ -131,7 +131,7 @@ def _regret(results: common.Results) -> pictures.Picture:
     )
     ends = found.told("{mean:+,.1f}, {share} ({label})")
     alt = (
-        f"Regret beside case 6 at T = {common.whole(found.last)}: {ends or 'no difference'}. "
+        f"Regret beside case 6 at T = {common.write_count(found.last)}: {ends or 'no difference'}. "
         f"Cases that differ from it in no seed: {seen.listed(zero) if zero else 'none'}."
     )
     rows = every.rows("difference to case 6")
@@ -166,7 +166,7 @@ def _costs(results: common.Results, table: differences.Rows) -> pictures.Picture
         for case in CASES
     )
     alt = (
-        f"Mean costs at T = {common.whole(last)}: {'; '.join(told)}. By case, with "
+        f"Mean costs at T = {common.write_count(last)}: {'; '.join(told)}. By case, with "
         f"{' and '.join(METERS.values())}: {paid}."
     )
     rows = [

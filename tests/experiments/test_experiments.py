@@ -349,7 +349,7 @@ def test_tables_and_words_of_figures_are_those_of_the_data(monkeypatch, tmp_path
         if each in MEAN_AT_END:
             where, cell = MEAN_AT_END[each]
             means = {T: final(data, **cell).mean() for T, data in results.items()}
-            told = [f"{mean:,.0f} (T = {common.whole(T)})" for T, mean in means.items()]
+            told = [f"{mean:,.0f} (T = {common.write_count(T)})" for T, mean in means.items()]
             assert f"Mean regret {where} at T: {', '.join(told)}. " in picture.caption
             at_end = [row for row in picture.rows if row["quantity"] == "regret at T"]
             own = {row["T"]: row["mean"] for row in at_end}  # of several, the last
@@ -426,7 +426,7 @@ def test_points_of_figures_7_and_13_are_in_their_tables_and_words(monkeypatch, t
                 assert row["difference to CDP-MAB at T"] == pytest.approx(common.interval(own))
                 assert row["agents misled (%)"] == pytest.approx(10 + spread / 10)
         means = server.mean("seed").values
-        told = f"{means.min():,.0f} to {means.max():,.0f} (T = {common.whole(T)})"
+        told = f"{means.min():,.0f} to {means.max():,.0f} (T = {common.write_count(T)})"
         assert told in picture.caption
     points = [rows[10**5, "HDP-MAB", spread] for spread in (0, 0.25, 0.5, 0.75, 1)]
     points = [row["difference to CDP-MAB at T"] for row in points]

@@ -41,7 +41,7 @@ HORIZONS = (10**4, 10**5, 10**6)
 
 def slots(horizon):
     """Names a horizon as a condition."""
-    return f"T = {common.whole(horizon)}"
+    return f"T = {common.write_count(horizon)}"
 
 
 def draws(data, words):
