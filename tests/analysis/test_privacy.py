@@ -973,3 +973,10 @@ def test_shares_by_quadrature(left, shares, epsilon):
     further = [ratio(x) for x in (0.01, 0.3, 2.0, 9.0)]
     assert max(further) < expected and further == sorted(further, reverse=True)
     assert min(further) > epsilon
+
+
+def test_ledgers_of_older_files_are_read():
+    """Would catch results of version 0.2 whose ledger cannot be shown: other keys."""
+    row = {"who": "the server", "what": "sums", "leaks": [[1.0, 1]], "why": "", "source": ""}
+    (table,), _ = privacy.write_table(json.dumps([row]))
+    assert (table["viewer"], table["observation"]) == ("the server", "sums")
