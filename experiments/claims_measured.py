@@ -45,7 +45,7 @@ Judge = Callable[[Data], list[Finding]]
 
 def slots(horizon: int) -> str:
     """Names a horizon as a condition."""
-    return f"T = {common.whole(horizon)}"
+    return f"T = {common.write_count(horizon)}"
 
 
 def over_horizons(judge: Callable[[Data, int], Finding]) -> Judge:

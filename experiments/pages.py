@@ -126,7 +126,7 @@ def bracketed(found: Measured, digits: int = 3) -> str:
 
 def power(horizon: int) -> str:
     """Writes a horizon."""
-    return common.whole(horizon)
+    return common.write_count(horizon)
 
 
 def percents(found: Mapping[str, Measured], digits: int = 2) -> str:

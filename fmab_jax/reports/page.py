@@ -157,7 +157,7 @@ def render_page(report: Content) -> str:
     cells = [cell for cell in report.cells[:_MOST_ROWS] if cell.complete]
     template = _load_templates().get_template("page.html.j2")
     return template.render(
-        made=report,
+        report=report,
         version=__version__,
         percent=f"{100 * report.level:.6g} %",
         leak_note=costs.LEAK_NOTE,

@@ -511,3 +511,10 @@ def test_results_have_their_ledger(tmp_path, uncomputed):
     epsilons = [row["epsilon"] for row in privacy.write_table(swept)[0]]
     assert epsilons[:2] == ["ε = 1.5 to 6", "no bound"]
     assert f"{low:.3g} to {high:.3g} up to δ = 10⁻⁶" in epsilons[2]
+
+
+def test_ledgers_of_older_files_are_read():
+    """Would catch results of version 0.2 whose ledger cannot be shown: other keys."""
+    row = {"who": "the server", "what": "sums", "leaks": [[1.0, 1]], "why": "", "source": ""}
+    (table,), _ = privacy.write_table(json.dumps([row]))
+    assert (table["viewer"], table["observation"]) == ("the server", "sums")
