@@ -117,7 +117,7 @@ def write_page(
         "# The paper's sentences, measured",
         "",
         f"Quotations are the LaTeX's, word for word. {seeds:,} seeds a configuration, T = "
-        f"{', '.join(map(common.whole, horizons))}. ± is half the {100 * LEVEL:g} % interval over "
+        f"{', '.join(map(common.write_count, horizons))}. ± is half the {100 * LEVEL:g} % interval over "
         "seeds (Student t; ratios: Fieller, changes of ratios by the delta method, over the same "
         "seeds; shares: Clopper–Pearson, in brackets). The level is that of one interval.",
         "",

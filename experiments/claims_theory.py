@@ -203,7 +203,7 @@ def _constant(data: Data) -> list[Finding]:
             " to ".join(f"{ratio(*pairs[horizon][r]).estimate:.3f}" for horizon in (first, second))
             for r in AMPLE
         )
-        condition = f"{slots(first)} to {common.whole(second)}"
+        condition = f"{slots(first)} to {common.write_count(second)}"
         findings.append(alike(condition, **changes).add(f" ({ratios} times)"))
     return findings
 
@@ -339,7 +339,7 @@ def _extra_over_horizons(data: Data) -> list[Finding]:
         for first, second in zip(data.horizons, data.horizons[1:], strict=False):
             extra = [_extra(data, graph, horizon) for horizon in (first, second)]
             means = [mean(values) for values in extra]
-            condition = f"{slots(first)} to {common.whole(second)}, {graph}"
+            condition = f"{slots(first)} to {common.write_count(second)}, {graph}"
             words = f"{number(means[0])} to {number(means[1])}"
             if means[0].lower <= 0:  # a difference that may be 0 has no shares
                 findings.append(Finding(condition, words, OPEN, rule=ALIKE))

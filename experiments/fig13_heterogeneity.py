@@ -41,7 +41,7 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         last = data.regret.isel(time=-1).load()
         server = last.sel(algorithm="CDP")
         means = server.mean("seed").values.tolist()
-        at = f"T = {common.whole(horizon)}"
+        at = f"T = {common.write_count(horizon)}"
         levels.append(f"{min(means):,.0f} to {max(means):,.0f} ({at})")
         for name in ALGORITHMS:
             more = last.sel(algorithm=name) - server

@@ -263,7 +263,9 @@ def test_a_summary_has_a_band_for_each_cell(kind):
         band = confidence_band(given, 0.9, kind)
         for place, curves in enumerate(cells):
             covariance = np.cov(curves.T)
-            mean, half = compute_moments_band(len(curves), curves.mean(axis=0), covariance, 0.9, kind)
+            mean, half = compute_moments_band(
+                len(curves), curves.mean(axis=0), covariance, 0.9, kind
+            )
             cell = band.isel(rounds=place)
             np.testing.assert_allclose(cell["mean"], mean, rtol=1e-12)
             np.testing.assert_allclose(cell.upper, mean + half, rtol=1e-12)
@@ -288,4 +290,6 @@ def test_the_critical_value_draw_by_draw(level, place):
     drawn = rng.standard_normal((100, 2))
     first, second = drawn[:, 0], 0.6 * drawn[:, 0] + 0.8 * drawn[:, 1]
     largest = np.sort(np.maximum(abs(first), abs(second)) / chi)
-    assert bands._sample_critical(root, 8, level, 100, 3) == pytest.approx(largest[place], rel=1e-12)
+    assert bands._sample_critical(root, 8, level, 100, 3) == pytest.approx(
+        largest[place], rel=1e-12
+    )

@@ -408,7 +408,7 @@ def test_so_many_participants_are_drawn_among_agents(agents, monkeypatch):
     real, number = jnp.arange(64) < agents, jnp.arange(1, agents + 1, dtype=jnp.int32)
 
     def drawn(limit):
-        monkeypatch.setattr(samplers, "_COUNTED", limit)
+        monkeypatch.setattr(samplers, "_MOST_COUNTED_ROWS", limit)
         sample = jax.vmap(
             lambda k0, k1, n: samplers.sample_participants(keys.Words(k0, k1), real, n),
             (None, None, 0),
@@ -566,7 +566,7 @@ def test_a_run_uses_no_random_number_twice(number, monkeypatch):
     What `rare` replaces is drawn anew from the same numbers, or from others that nobody has.
     """
     calls, levels = [], [0]
-    cipher, replaced = keys._threefry, rare._replaced
+    cipher, replaced = keys._threefry, rare._replace_lanes
 
     def tapped(k0, k1, draw, lane):
         level = levels[-1]
@@ -601,7 +601,7 @@ def test_a_run_uses_no_random_number_twice(number, monkeypatch):
     # Keys are made as often as one likes; what is drawn with them is told apart.
     monkeypatch.setattr(keys, "fold_key", folded)
     monkeypatch.setattr(keys, "_threefry", tapped)
-    monkeypatch.setattr(rare, "_replaced", anew)
+    monkeypatch.setattr(rare, "_replace_lanes", anew)
     algorithm, problem = RUNS[number]
     horizon = 10**5
     # No rows of padding: they would use numbers that decide nothing.

@@ -368,7 +368,7 @@ def test_points_of_figures_7_and_13_are_in_their_tables_and_words(monkeypatch, t
                 assert row["difference to CDP-MAB at T"] == pytest.approx(common.interval(own))
                 assert row["agents misled (%)"] == pytest.approx(10 + spread / 10)
         means = server.mean("seed").values
-        told = f"{means.min():,.0f} to {means.max():,.0f} (T = {common.whole(T)})"
+        told = f"{means.min():,.0f} to {means.max():,.0f} (T = {common.write_count(T)})"
         assert told in picture.caption
     assert "is 0, 0.25, 0.5, 0.75, 1 times the widest one" in picture.caption
 
