@@ -258,9 +258,9 @@ def test_every_elimination_and_way_of_drawing_is_compared():
 def test_what_is_said_of_a_function_ends_where_it_is_restated():
     """Would catch a class that inherits its parent's word for a function of its own: arms that are
     compared one at a time, noise of the last epoch's scale for all of them, and NaN for T."""
-    eliminates = staticmethod(lambda behind, radius: behind >= radius)
+    leaves = staticmethod(lambda behind, radius: behind >= radius)
     ranked = staticmethod(lambda behind, radius: behind >= jnp.sort(behind)[0] + radius)
-    says = altered(Compares, elementwise=True, leaves=leaves, worse=fmab.Elimination.worse)
+    says = altered(Compares, elementwise=True, eliminates=leaves, worse=fmab.Elimination.worse)
     again = altered(says, leaves=ranked)
 
     def trial(algorithm):

@@ -38,8 +38,7 @@ ACCUMULATORS = (
 def test_an_accumulator_of_another_shape_is_the_plug_ins_fault(
     start, add, dims, line, tmp_path, monkeypatch
 ):
-    """Would catch an accumulator whose error says that the store is damaged, "run the sweep again", for
-    ever; or one that is cut or repeated to the shape it should have."""
+    """Would catch a wrong shape that is reported as damage of the store, or is cut to fit."""
     accumulator = Accumulator("g", dims, start, add, lambda value: value)
     output = own(lambda record: record["g"].reshape(len(record["g"]), -1)[:, 0], accumulator)
     monkeypatch.setattr(outputs, "optional_outputs", lambda: {"own": output})
@@ -54,7 +53,7 @@ def test_an_accumulator_of_another_shape_is_the_plug_ins_fault(
 
 @pytest.mark.parametrize("algorithm", [fmab.cdp_mab(1.0), fmab.single_mab(1.0), fmab.dp_imed(1.0)])
 def test_an_accumulator_is_checked_in_every_loop(algorithm):
-    """Would catch a loop that does not know how many rows, arms or slots an accumulator has to have."""
+    """Would catch a loop that does not know the shape of an accumulator."""
     few = Accumulator(
         "g", ("agent", "arm"), lambda r, a, g: jnp.zeros((r, a - 1)), keep, lambda x: x
     )

@@ -182,9 +182,7 @@ def page(name="own_output"):
 
 
 def test_outputs_of_the_page_do_what_it_says():
-    """Would catch a page whose code no longer runs, an accumulator of one's own that is not run, or whose
-    rows are not agents; a shape that is not the one stated; and an output that a store could not
-    make again."""
+    """Would catch a page whose code fails, rows that are not agents, and a wrong shape."""
     own, problem = page()["STRETCH"], fmab.Problem(MEANS, AGENTS)
     request = [own, page()["TRIED"], "pulls"]
     data = fmab.simulate(fmab.cdp_mab(None), problem, 10**4, 2, outputs=request)
@@ -427,7 +425,7 @@ def changing(name):
 
 @pytest.mark.parametrize("keep", ["curves", "summary"])
 def test_an_output_changes_nothing_beside_it(keep):
-    """Would catch regret, links or another output's accumulator with what an output has written there."""
+    """Would catch regret, links or another output's accumulator that an output has changed."""
     names = ("regret", "rounds_by", "chosen_arm", "links", "pulls")
     request = [own(changing(name), f"of_{name}", accumulators=PULLS.accumulators) for name in names]
     plain = fmab.sweep(fmab.cdp_mab(1.0), DRAWN, keep=keep, outputs=["pulls"], **SHORT)
