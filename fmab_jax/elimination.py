@@ -29,6 +29,8 @@ from fmab_jax.core.shapes import Integer, PerArm, Scalar, Truth
 from fmab_jax.core.trials import Outcome, checked
 from fmab_jax.draws.base import Arms, Draws, Round, map_constants
 from fmab_jax.layouts import choose
+from fmab_jax.mechanisms.base import Mechanism
+from fmab_jax.mechanisms.laplace import LAPLACE
 
 
 class Epoch(NamedTuple):
@@ -46,6 +48,7 @@ class Epoch(NamedTuple):
         pulls: S_r, pulls up to and including this epoch.
         fresh: n_r = S_r - S_{r-1}, pulls of this epoch.
         params: The algorithm's values, by name; see `Elimination.values`.
+        mechanism: Law of the noise of messages; not traced.
     """
 
     number: Scalar
@@ -58,6 +61,7 @@ class Epoch(NamedTuple):
     pulls: Scalar
     fresh: Scalar
     params: dict[str, Scalar]
+    mechanism: Mechanism = LAPLACE
 
 
 class Aggregate(NamedTuple):
@@ -166,6 +170,7 @@ def plan_epoch(trial: Any, state: State, key: Array, last: Integer) -> Plan:
         pulls=state.pulls,
         fresh=state.pulls,
         params=trial.params,
+        mechanism=draws.mechanism,
     )
     # A longer epoch may not fit into an int64.
     longest = state.pulls + draws.bound_pulls(epoch.horizon) + 1.0
@@ -234,6 +239,9 @@ def precompute(trial: Any, plan: Plan) -> Any:
 
     def compute(inputs: dict[str, Array], radius: Scalar, params: dict[str, Scalar]) -> Any:
         fields: dict[str, Any] = dict.fromkeys(Epoch._fields, jnp.full((), jnp.nan))
-        return trial.algorithm.precompute(Epoch(**fields | inputs | {"params": params}), radius)
+        return trial.algorithm.precompute(
+            Epoch(**fields | inputs | {"params": params, "mechanism": trial.draws.mechanism}),
+            radius,
+        )
 
     return map_distinct(compute, inputs, plan.radius, plan.epoch.params)

@@ -11,6 +11,7 @@ import numpy as np
 from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.core.ledgers import BITS, LAPLACE
 from fmab_jax.errors import count, real
+from fmab_jax.mechanisms.laplace_sums import sum_epsilon
 
 DELTA = 1e-6
 """Default delta of (epsilon, delta)-privacy."""
@@ -19,7 +20,7 @@ LEAST_DELTA = 1e-12
 """Smallest delta that double precision resolves."""
 
 # Sums of more variables count as sums of this many: an upper bound on epsilon.
-_MOST_TERMS, _MOST_BITS = 10**6, 1000
+_MOST_BITS = 1000
 # Above this epsilon of the whole noise, the integral over a share loses its digits.
 _MOST_WHOLE = 1e3
 # Above this epsilon, 1 / (1 + e^epsilon) is 0 in float64.
@@ -95,7 +96,7 @@ def epsilon_at(
         return float(epsilon)
     if law == BITS:
         return _compute_bits_epsilon(min(over, _MOST_BITS), float(epsilon), delta)
-    return _compute_sum_epsilon(min(over, _MOST_TERMS), float(epsilon), delta)
+    return sum_epsilon(over, float(epsilon), delta)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -139,57 +140,6 @@ def _solve_divergence(divergence: Callable[[float], float], delta: float, high: 
     if divergence(high) >= delta:
         return high
     return float(brentq(lambda at: divergence(at) - delta, 0.0, high, xtol=1e-13))
-
-
-@functools.lru_cache(maxsize=4096)
-def _compute_sum_epsilon(terms: int, shift: float, delta: float) -> float:
-    """Returns the epsilon of a shift of the sum of standard Laplace variables."""
-    from scipy.optimize import brentq
-
-    density, tail = _build_log_laplace_sum(terms)
-
-    # Where the density at x is e^epsilon times that at x + shift, everything above x is in A.
-    def chance(x: float) -> float:
-        log_mass = density(abs(x)) + tail(x + shift) - density(x + shift)
-        if x < 0.0:
-            return float(-math.expm1(tail(-x) + x) - math.exp(log_mass + x))
-        log_tail = tail(x)
-        return -math.exp(log_tail - x) * math.expm1(min(log_mass - log_tail, 0.0))
-
-    middle = -0.5 * shift
-    if chance(middle) <= delta:
-        return 0.0
-    low = max(middle, -1.0)
-    while chance(low) < delta:
-        low = max(middle, 2.0 * low)
-    high = math.sqrt(2.0 * terms)
-    while tail(high) - high > math.log(delta):
-        high *= 2.0
-    x = brentq(lambda x: chance(x) - delta, low, high, xtol=1e-14 * high, maxiter=500)
-    epsilon = x + shift - abs(x) + density(abs(x)) - density(x + shift)
-    return min(max(epsilon, 0.0), shift)
-
-
-def _build_log_laplace_sum(terms: int) -> tuple[Callable[[float], float], Callable[[float], float]]:
-    """Returns the logarithms of density and upper tail, x added to both, at x >= 0.
-
-    The sum is the difference of two waiting times for the n-th event. With chance w_m the first is
-    m events late, so that the law above 0 is a mixture of Gamma(m), m = 1..n; and a Gamma(m)
-    variable exceeds x where a Poisson one of mean x is below m.
-    """
-    from scipy.special import gammaln, logsumexp, xlogy
-
-    late = np.arange(1.0, terms + 1.0)
-    weight = gammaln(2 * terms - late) - gammaln(terms - late + 1.0) - gammaln(terms)
-    weight -= (2 * terms - late) * math.log(2.0)
-    # Half of the law is above 0, exactly.
-    weight -= logsumexp(weight) + math.log(2.0)
-    events, density_weight = late - 1.0, weight - gammaln(late)
-    tail_weight = np.logaddexp.accumulate(weight[::-1])[::-1] - gammaln(late)
-    return (
-        lambda x: float(logsumexp(density_weight + xlogy(events, x))),
-        lambda x: float(logsumexp(tail_weight + xlogy(events, x))),
-    )
 
 
 @functools.lru_cache(maxsize=256)

@@ -16,7 +16,7 @@ from fmab_jax.algorithms.base import Disclosure
 from fmab_jax.algorithms.families.elimination import Elimination, EliminationTrial
 from fmab_jax.analysis import events
 from fmab_jax.analysis.events import ARM, ARMS, Numbers, Stream
-from fmab_jax.core import keys, laplace
+from fmab_jax.core import keys
 from fmab_jax.core.backend import trace_by_default
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
@@ -237,9 +237,9 @@ def make_agent_draws(draws: Draws, rows: int, secure: bool) -> ByAgent:
         secure: Whether the noise of each is drawn as that of a secure sum.
     """
     summed = secure and draws.noisy
-    shapes = table(np.tile(laplace.laplace_sum_shape(1), rows)[None]) if summed else None
+    counts = table(np.tile(draws.mechanism.tabulate(1), rows)[None]) if summed else None
     fields: dict[str, Any] = {name: getattr(draws, name) for name in Draws.__dataclass_fields__}
-    fields |= {"real": np.ones(rows, bool), "weights": np.empty(0), "shapes": shapes}
+    fields |= {"real": np.ones(rows, bool), "weights": np.empty(0), "counts": counts}
     fields |= {"noise_weights": np.ones(rows if summed else 0), "secure": False}
     return ByAgent(
         **fields,

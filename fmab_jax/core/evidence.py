@@ -16,6 +16,7 @@ number of noises of a sum may depend on earlier messages.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -60,7 +61,29 @@ class Tilts(NamedTuple):
     high_noise: PerPlace
 
 
-def choose_tilts(threshold: Scalar, rewards: Scalar, noises: Array, epsilon: Scalar) -> Tilts:
+class NoiseLaw(NamedTuple):
+    """What tilts need of the law of one noise.
+
+    Attributes:
+        farthest: Where the moment-generating function ends.
+        evidence: Maps a tilt to the evidence that one noise adds at the expected sum.
+        spread: Maps numbers of noises, and the farthest tilt, to their variance in its units.
+        discount: Maps a tilt to minus the logarithm of the moment-generating function.
+    """
+
+    farthest: Scalar
+    evidence: Callable[[Array], Array]
+    spread: Callable[[Array, Scalar], Array]
+    discount: Callable[[Array], Array]
+
+
+def choose_tilts(
+    threshold: Scalar,
+    rewards: Scalar,
+    noises: Array,
+    epsilon: Scalar,
+    law: NoiseLaw | None = None,
+) -> Tilts:
     """Returns the pairs of tilts that are sharpest for evidence near the threshold.
 
     Args:
@@ -68,11 +91,12 @@ def choose_tilts(threshold: Scalar, rewards: Scalar, noises: Array, epsilon: Sca
         rewards: n, number of rewards in either sum.
         noises: Numbers of Laplace variables for which to be sharp; any number is valid.
         epsilon: The scale of the noise is 1 / epsilon; infinite for no noise.
+        law: Of noise that is not Laplace, in place of ``epsilon``.
     """
+    law = law or _laplace_law(epsilon)
     # The tilts of 1 - q are those of q, swapped.
     means, counts = jnp.asarray(_MEANS[: _PLACES // 2])[None, :], noises[:, None]
-    end = jnp.minimum(epsilon, _FARTHEST)
-    scaled = end / epsilon
+    end = jnp.minimum(law.farthest, _FARTHEST)
 
     def pair(u: Array) -> tuple[Array, Array]:
         """Returns both tilts; with the second one, R is largest at ``means``."""
@@ -86,7 +110,7 @@ def choose_tilts(threshold: Scalar, rewards: Scalar, noises: Array, epsilon: Sca
         left = means * (1.0 - a) / (1.0 - rounded(means * a))
         right = (1.0 - means) * (1.0 - b) / (1.0 - rounded((1.0 - means) * b))
         reward_evidence = -rounded(low * left) - rounded(high * right) - _log_ratio(means, a, b)
-        noise_evidence = _noise_evidence(low / epsilon) + _noise_evidence(high / epsilon)
+        noise_evidence = law.evidence(low) + law.evidence(high)
         # The evidence grows about in proportion to u.
         return jnp.clip(
             u * threshold / _sum_of_products(rewards, reward_evidence, counts, noise_evidence),
@@ -95,25 +119,53 @@ def choose_tilts(threshold: Scalar, rewards: Scalar, noises: Array, epsilon: Sca
         )
 
     variance = rounded(rewards * means * (1.0 - means) * end * end)
-    u = threshold / (variance + rounded(2.0 * counts * scaled * scaled))
+    u = threshold / (variance + law.spread(counts, end))
     rare, common = pair(lax.fori_loop(0, _STEPS, improve, u))
     low = jnp.concatenate([rare, common[:, ::-1]], axis=1).reshape(-1)
     high = jnp.concatenate([common, rare[:, ::-1]], axis=1).reshape(-1)
     top = rounded(rewards * _log_largest(low, high))
     offset = top + _log_level(rewards, low, high, top)
-    ratio_low, ratio_high = low / epsilon, high / epsilon
-    return Tilts(
-        low, high, offset, jnp.log1p(-ratio_low * ratio_low), jnp.log1p(-ratio_high * ratio_high)
-    )
+    return Tilts(low, high, offset, law.discount(low), law.discount(high))
 
 
 def _sum_of_products(a: ArrayLike, x: ArrayLike, b: ArrayLike, y: ArrayLike) -> Array:
     return rounded(jnp.multiply(a, x)) + rounded(jnp.multiply(b, y))
 
 
-def _noise_evidence(x: Array) -> Array:
-    square = rounded(x * x)
-    return 2.0 * square / (1.0 - square) + jnp.log1p(-square)
+def _laplace_law(epsilon: Scalar) -> NoiseLaw:
+    def find_evidence(tilt: Array) -> Array:
+        x = tilt / epsilon
+        square = rounded(x * x)
+        return 2.0 * square / (1.0 - square) + jnp.log1p(-square)
+
+    def spread(counts: Array, end: Scalar) -> Array:
+        scaled = end / epsilon
+        return rounded(2.0 * counts * scaled * scaled)
+
+    def discount(tilt: Array) -> Array:
+        ratio = tilt / epsilon
+        return jnp.log1p(-ratio * ratio)
+
+    return NoiseLaw(epsilon, find_evidence, spread, discount)
+
+
+def noise_law(log_mgf: Callable[[Array], Array], farthest: Scalar, variance: Scalar) -> NoiseLaw:
+    """Returns the law of a symmetric noise.
+
+    Args:
+        log_mgf: Logarithm of its moment-generating function, elementwise.
+        farthest: Where that function ends; may be infinite.
+        variance: Of one noise.
+    """
+
+    def find_evidence(tilt: Array) -> Array:
+        value, slope = jax.jvp(log_mgf, (tilt,), (jnp.ones_like(tilt),))
+        return rounded(tilt * slope) - value
+
+    def spread(counts: Array, end: Scalar) -> Array:
+        return rounded(counts * variance * end * end)
+
+    return NoiseLaw(farthest, find_evidence, spread, lambda tilt: -log_mgf(tilt))
 
 
 def _log_ratio(mean: Array, a: Array, b: Array) -> Array:

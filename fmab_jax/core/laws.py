@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from fmab_jax.core import rewards
@@ -51,14 +52,33 @@ def law_of(value: Any, field: str = "rewards") -> Law:
     """
     if isinstance(value, Law):
         return value
+    objects = ", or an object such as fmab_jax.Gaussian(0.1)"
+    law: Law = build_from_text(value, LAWS_BY_NAME, field, "a reward law", objects)
+    return law
+
+
+def build_from_text(
+    value: Any, owners: Mapping[str, Any], field: str, noun: str, otherwise: str
+) -> Any:
+    """Returns the object of a text: the name of a class, and the values of its parameters.
+
+    Args:
+        value: The text.
+        owners: Classes by name.
+        field: For the refusal.
+        noun: What the text names, such as "a reward law".
+        otherwise: What else is allowed.
+
+    Raises:
+        ValueError: If the text names no class, or a value is out of range.
+    """
     name, colon, arguments = value.partition(":") if isinstance(value, str) else ("", "", "")
-    if name not in LAWS_BY_NAME:
-        objects = ", or an object such as fmab_jax.Gaussian(0.1)"
-        allowed = f"a reward law: {usages()}{objects}"
-        otherwise = "name one, or load a plug-in"
-        remedy = did_you_mean(name, LAWS_BY_NAME, otherwise, lambda near: usage(LAWS_BY_NAME[near]))
-        refuse(field, value, allowed, remedy)
-    owner, words = LAWS_BY_NAME[name], arguments.split(",") if colon else []
+    if name not in owners:
+        allowed = f"{noun}: {', '.join(usage(owner) for _, owner in sorted(owners.items()))}"
+        remedy = "name one, or load a plug-in"
+        remedy = did_you_mean(name, owners, remedy, lambda near: usage(owners[near]))
+        refuse(field, value, allowed + otherwise, remedy)
+    owner, words = owners[name], arguments.split(",") if colon else []
     allowed = f"written {usage(owner)}"
     fields = parameters_of(owner)
     if len(words) > len(fields):
@@ -69,7 +89,7 @@ def law_of(value: Any, field: str = "rewards") -> Law:
     with foreign_refused(field, value, allowed):
         try:
             pairs = zip(fields.items(), words, strict=False)
-            law: Law = owner(
+            return owner(
                 **{
                     key: parameter.check(_parse_value(parameter, word))
                     for (key, parameter), word in pairs
@@ -78,7 +98,6 @@ def law_of(value: Any, field: str = "rewards") -> Law:
         except Refusal as error:
             reason, remedy = error.allowed, error.remedy
             refuse(field, value, f"{allowed} with {error.field} {reason}", remedy)
-    return law
 
 
 def _parse_value(parameter: Parameter, word: str) -> Any:

@@ -10,11 +10,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from fmab_jax.core import laplace
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rare import Table, table
@@ -24,6 +24,7 @@ from fmab_jax.draws.by_agent import ByAgent as ByAgent
 from fmab_jax.draws.groups import Groups as Groups
 from fmab_jax.draws.on_report import OnReport as OnReport
 from fmab_jax.draws.split_arms import SplitArms as SplitArms
+from fmab_jax.mechanisms.base import Mechanism
 
 
 def choose(
@@ -49,6 +50,7 @@ def choose(
     cumulative, secure = algorithm.remembers, algorithm.sums_securely
     fields: dict[str, Any] = {
         "law": problem.rewards.bind()[0],
+        "mechanism": algorithm.noise,
         "noisy": noisy,
         "remembers": cumulative,
         "secure": secure,
@@ -59,9 +61,9 @@ def choose(
     if algorithm.shares_arms:
         # At least two arms are in play: at most so many agents pull one arm.
         numbers = [1] if secure else range(agents // 2 + 3)
-        return SplitArms(**fields, shapes=_make_shapes(numbers))
+        return SplitArms(**fields, counts=_tabulate(algorithm.noise, numbers))
     if exchange.alone:
-        return AgentSum(**fields, shape=None)
+        return AgentSum(**fields, counts=None)
     partial, waits = exchange.reporting < agents, exchange.wait > 0
     private_waits = algorithm.waits_privately
     real = np.arange(padded_agents) < agents
@@ -73,7 +75,7 @@ def choose(
     group_weights: Any = np.array(
         [weights[group[0]] for group in groups] if len(groups) > 1 else []
     )
-    shapes = _make_row_of_shapes([1] if secure else sizes) if by_group else None
+    counts = _tabulate_in_row(algorithm.noise, [1] if secure else sizes) if by_group else None
     if waits or partial or not (sum_agents and by_group):
         uniform = partial or len(groups) == 1
         agent_weights = np.pad(weights, (0, padded_agents - agents))
@@ -83,26 +85,25 @@ def choose(
             partial_participation=partial,
             noise_in_rewards=noisy and (private_waits if waits else partial),
             noise_weights=group_weights,
-            shapes=shapes,
+            counts=counts,
         )
     if problem.homogeneous and len(groups) == 1:
-        return AgentSum(**fields, shape=shapes)
+        return AgentSum(**fields, counts=counts)
     heterogeneous = not problem.homogeneous
     membership = np.zeros((len(groups), padded_agents if heterogeneous else 0))
     for row, group in zip(membership, groups if heterogeneous else [], strict=False):
         row[group] = 1.0
     first = np.array([group[0] for group in groups], np.int32)
-    fields |= {"sizes": sizes, "weights": group_weights, "first": first, "shapes": shapes}
+    fields |= {"sizes": sizes, "weights": group_weights, "first": first, "counts": counts}
     return Groups(**fields, heterogeneous=heterogeneous, membership=table(membership))
 
 
-def _make_shapes(numbers: Any) -> Table:
-    """Returns one row for each number of Laplace variables in a sum."""
-    rows = [laplace.laplace_sum_shape(int(number)) for number in numbers]
-    return table(np.stack(rows))
+def _tabulate(mechanism: Mechanism, numbers: Iterable[float]) -> Table:
+    """Returns one row for each number of noises in a sum."""
+    return table(np.stack([mechanism.tabulate(int(number)) for number in numbers]))
 
 
-def _make_row_of_shapes(numbers: Any) -> Table:
-    """Returns all shapes in one row."""
-    shapes = _make_shapes(numbers)
-    return Table(shapes.values.reshape(1, -1), shapes.row)
+def _tabulate_in_row(mechanism: Mechanism, numbers: Iterable[float]) -> Table:
+    """Returns all of them in one row."""
+    counts = _tabulate(mechanism, numbers)
+    return Table(counts.values.reshape(1, -1), counts.row)

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
 
-from fmab_jax.core import keys, laplace, normal
 from fmab_jax.core.arrays import rounded
 from fmab_jax.core.rare import Table
 from fmab_jax.core.shapes import PerArm
-from fmab_jax.draws.base import Arms, Draws, Round, Sums
+from fmab_jax.draws.base import Arms, Draws, Round, Sums, sample_noise
 
 
 @jax.tree_util.register_dataclass
@@ -21,10 +19,10 @@ class AgentSum(Draws):
     """Agents of one mean and one weight.
 
     Attributes:
-        shape: [1, 24] polynomial of their noise (`laplace.laplace_sum`); None for one agent.
+        counts: [1, width] of their noise (`Mechanism.tabulate`); None for one agent.
     """
 
-    shape: Table | None
+    counts: Table | None
 
     @property
     def sums(self) -> dict[str, tuple[int, ...]]:
@@ -37,17 +35,12 @@ class AgentSum(Draws):
         rewards = self.law.total(*round_.rewards, arms["arm"], pulls, *arms["parameters"])
         if not self.noisy:
             return {"rewards": rewards}
-        u = keys.uniform(*round_.noise, arms["arm"])
-        if self.shape is None:
-            noise = laplace.quantile(u)
+        if self.counts is None:
+            noise = rounded(self.mechanism.sample(round_.noise, arms["arm"], round_.scale))
         else:
-            noise = self.shape.apply(_sum_noise, normal.quantile(u))
-        return {"rewards": rewards, "noise": rounded(round_.scale * noise)}
+            noise = sample_noise(self, round_, arms["arm"], self.counts)
+        return {"rewards": rewards, "noise": noise}
 
     def sum_agents(self, sums: Sums, round_: Round) -> PerArm:
         """Returns the sum of rewards and noise, over the number of agents."""
         return (sums["rewards"] + sums["noise"] if self.noisy else sums["rewards"]) / self.agents
-
-
-def _sum_noise(shape: Array, z: Array) -> Array:
-    return laplace.laplace_sum(z, shape)

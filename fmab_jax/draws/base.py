@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from fmab_jax.core import keys, laplace, samplers
+from fmab_jax.core import keys, samplers
+from fmab_jax.core.arrays import rounded
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.keys import Words
-from fmab_jax.core.rare import map_in_blocks
+from fmab_jax.core.rare import Table, map_in_blocks
 from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import STATIC, Integer, PerArm, Scalar, TruthPerAgent
+from fmab_jax.core.shapes import STATIC, Bits, Integer, PerArm, Reals, Scalar, TruthPerAgent
+from fmab_jax.mechanisms.base import Mechanism
 
 Arms = dict[str, Any]
 Sums = dict[str, Float[Array, "arm ..."]]
@@ -50,6 +53,7 @@ class Draws:
 
     Attributes:
         law: Law of rewards, without its traced values.
+        mechanism: Law of the noise of messages.
         noisy: Whether messages carry noise.
         remembers: Whether an aggregate is over all epochs so far, or over the last one only.
         secure: Whether the sum holds one Laplace variable instead of one per agent.
@@ -59,6 +63,7 @@ class Draws:
     """
 
     law: Law = field(metadata=STATIC)
+    mechanism: Mechanism = field(metadata=STATIC)
     noisy: bool = field(metadata=STATIC)
     remembers: bool = field(metadata=STATIC)
     secure: bool = field(metadata=STATIC)
@@ -154,9 +159,22 @@ def sample_participants(
     return samplers.sample_participants(words, real, draws.reporting.astype(jnp.int32))
 
 
-def sum_group_noise(shapes: Array, z: Float[Array, "arm group"]) -> Float[Array, "arm group"]:
-    """Returns sums of Laplace variables of scale 1, computed from normal draws ``z``.
+def sample_noise(draws: Draws, round_: Round, lane: Bits, counts: Table) -> Reals:
+    """Samples a sum of noises per lane.
 
-    ``shapes`` is [group x 24] of `laplace.laplace_sum`.
+    Args:
+        draws: Whose mechanism.
+        round_: Key and scale of the noise.
+        lane: [arm], or [arm, group].
+        counts: [1, group x width] of `Mechanism.tabulate`.
     """
-    return laplace.laplace_sum(z, shapes.reshape(z.shape[-1], laplace.SHAPE).T[:, None, :])
+
+    def read(function: Callable[..., Array], *arrays: Array) -> Array:
+        def of_groups(row: Array, *arrays: Array) -> Array:
+            groups = lane.shape[-1] if lane.ndim > 1 else 0
+            constants = row.reshape(groups, -1).T[:, None, :] if groups else row
+            return function(constants, *arrays)
+
+        return counts.apply(of_groups, *arrays)
+
+    return rounded(draws.mechanism.sample_tabulated(round_.noise, lane, round_.scale, read))

@@ -9,12 +9,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from fmab_jax.core import keys, laplace, normal
 from fmab_jax.core.arrays import padded_sum, rounded, sum_in_turn
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.rare import Table
 from fmab_jax.core.shapes import STATIC, PerArm
-from fmab_jax.draws.base import Arms, Draws, Round, Sums, sample_participants, sum_group_noise
+from fmab_jax.draws.base import Arms, Draws, Round, Sums, sample_noise, sample_participants
 
 
 @jax.tree_util.register_dataclass
@@ -30,8 +29,8 @@ class ByAgent(Draws):
         weights: [agent] weight of each; [0] if all agents that report weigh the same.
         noise_weights: [group] weight of each agent of a group, whose noise is one draw; [0] for
             one group.
-        shapes: [1, group x 24] polynomials of a group's noise (`laplace.laplace_sum`); None if
-            each agent's noise is a draw.
+        counts: [1, group x width] of a group's noise (`Mechanism.tabulate`); None if each agent's
+            noise is a draw.
     """
 
     partial_participation: bool = field(metadata=STATIC)
@@ -39,7 +38,7 @@ class ByAgent(Draws):
     real: Bool[Array, " agent"]
     weights: Float[Array, " agent"]
     noise_weights: Float[Array, " group"]
-    shapes: Table | None
+    counts: Table | None
 
     @property
     def sums(self) -> dict[str, tuple[int, ...]]:
@@ -47,7 +46,7 @@ class ByAgent(Draws):
         rows = (self.real.shape[-1],)
         if self.noise_in_rewards or not self.noisy:
             return {"rewards": rows}
-        if self.shapes is None:
+        if self.counts is None:
             return {"rewards": rows, "noise": rows}
         return {"rewards": rows, "noise": (max(1, self.noise_weights.shape[-1]),)}
 
@@ -71,15 +70,15 @@ class ByAgent(Draws):
         rewards = jnp.where(real, rewards, 0.0)
         if not self.noisy:
             return {"rewards": rewards}
-        if self.shapes is None:
-            noise = rounded(round_.scale * laplace.quantile(keys.uniform(*round_.noise, lane)))
+        if self.counts is None:
+            noise = rounded(self.mechanism.sample(round_.noise, lane, round_.scale))
             noise = jnp.where(real, noise, 0.0)
             if self.noise_in_rewards:
                 return {"rewards": rewards + noise}
             return {"rewards": rewards, "noise": noise}
         group = jnp.arange(self.sums["noise"][0], dtype=jnp.uint32)[None]
-        z = normal.quantile(keys.uniform(*round_.noise, group * jnp.uint32(self.arms) + arm))
-        noise = rounded(round_.scale * self.shapes.apply(sum_group_noise, z))
+        lane = group * jnp.uint32(self.arms) + arm
+        noise = sample_noise(self, round_, lane, self.counts)
         return {"rewards": rewards, "noise": noise}
 
     def sum_agents(self, sums: Sums, round_: Round) -> PerArm:
@@ -92,7 +91,7 @@ class ByAgent(Draws):
             total = padded_sum(rewards)
             return (total if noise is None else total + noise[0]) / self.agents
         weights = self.weights[:, None]
-        if noise is None or self.shapes is None:
+        if noise is None or self.counts is None:
             return padded_sum(rounded(weights * (rewards if noise is None else rewards + noise)))
         total = padded_sum(rounded(weights * rewards))
         return total + padded_sum(rounded(self.noise_weights[:, None] * noise))

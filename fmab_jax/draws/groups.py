@@ -16,14 +16,14 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int, UInt32
 
-from fmab_jax.core import arrays, keys, normal
+from fmab_jax.core import arrays
 from fmab_jax.core.arrays import padded_sum, rounded
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.keys import Words, uniform
 from fmab_jax.core.rare import Table, rare
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import STATIC, PerArm
-from fmab_jax.draws.base import Arms, Draws, Round, Sums, sum_group_noise
+from fmab_jax.draws.base import Arms, Draws, Round, Sums, sample_noise
 
 # Agents of a group that are drawn at once; rows whose cumulants are added at once.
 _BLOCK = 64
@@ -41,7 +41,7 @@ class Groups(Draws):
         weights: [group] weight of each agent; [0] for one group.
         first: [group] first agent.
         membership: [group, agent] 1 if the agent is in the group; only if means differ.
-        shapes: [1, group x 24] polynomials of their noise (`laplace.laplace_sum`).
+        counts: [1, group x width] of their noise (`Mechanism.tabulate`).
     """
 
     heterogeneous: bool = field(metadata=STATIC)
@@ -49,7 +49,7 @@ class Groups(Draws):
     weights: Float[Array, " group"]
     first: Int[Array, " group"]
     membership: Table
-    shapes: Table
+    counts: Table
 
     @property
     def sums(self) -> dict[str, tuple[int, ...]]:
@@ -85,11 +85,7 @@ class Groups(Draws):
             rewards = self.law.total(*round_.rewards, lane, pulls * sizes, *parameters)
         if not self.noisy:
             return {"rewards": rewards}
-        z = normal.quantile(keys.uniform(*round_.noise, lane))
-        return {
-            "rewards": rewards,
-            "noise": rounded(round_.scale * self.shapes.apply(sum_group_noise, z)),
-        }
+        return {"rewards": rewards, "noise": sample_noise(self, round_, lane, self.counts)}
 
     def sum_agents(self, sums: Sums, round_: Round) -> PerArm:
         """Returns the weighted sum of rewards and noise."""

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from fmab_jax.core import laplace
 from fmab_jax.core.arrays import rounded
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.rare import Table, largest
@@ -114,8 +113,8 @@ class OnReport(Draws):
             pulls = jnp.where(alive & exists & (round_.fresh > 0.0), pulls, 0.0)
             message = self.law.total(*round_.rewards, lane, pulls, *params)
             if self.noisy:
-                noise = laplace.sample_small_sums(*round_.noise, lane, epochs)
-                message = message + rounded(round_.scale * noise)
+                noise = self.mechanism.sample_sum(round_.noise, lane, round_.scale, epochs)
+                message = message + rounded(noise)
             if self.remembers:
                 message = reported[agent] + message
                 reported = reported.put(agent, message, exists & alive)

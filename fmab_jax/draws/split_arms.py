@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from fmab_jax.core import keys, laplace, normal
 from fmab_jax.core.arrays import rounded
 from fmab_jax.core.rare import Table
 from fmab_jax.core.shapes import Integer, PerArm, Scalar
@@ -21,11 +21,11 @@ class SplitArms(Draws):
     """Agents that share the arms out; pulls are of all agents together.
 
     Attributes:
-        shapes: [number, 24] polynomials of the noise of 0, 1, ... agents (`laplace.laplace_sum`),
-            or of one noise.
+        counts: [number, width] of the noise of 0, 1, ... agents (`Mechanism.tabulate`), or of one
+            noise.
     """
 
-    shapes: Table
+    counts: Table
 
     @property
     def sums(self) -> dict[str, tuple[int, ...]]:
@@ -71,9 +71,13 @@ class SplitArms(Draws):
         sums = {"rewards": rewards, "noises": parts.astype(jnp.float64)}
         if not self.noisy:
             return sums
-        z = normal.quantile(keys.uniform(*round_.noise, arms["arm"]))
-        shape = self.shapes.at((parts * 0 if self.secure else parts).astype(jnp.int32))
-        return sums | {"noise": rounded(round_.scale * laplace.laplace_sum(z, shape.T))}
+        constants = self.counts.at((parts * 0 if self.secure else parts).astype(jnp.int32)).T
+
+        def read(function: Callable[..., Array], *arrays: Array) -> Array:
+            return function(constants, *arrays)
+
+        noise = self.mechanism.sample_tabulated(round_.noise, arms["arm"], round_.scale, read)
+        return sums | {"noise": rounded(noise)}
 
     def count_parts(self, arms: Arms, round_: Round) -> Int[Array, " arm"]:
         """Returns how many agents pull each arm in play.

@@ -32,9 +32,11 @@ from fmab_jax.draws import ByAgent, Draws, OnReport, SplitArms
 from fmab_jax.elimination import Aggregate as Aggregate
 from fmab_jax.elimination import Epoch as Epoch  # so that algorithms import from here
 from fmab_jax.errors import refuse
+from fmab_jax.mechanisms.base import Mechanism
+from fmab_jax.mechanisms.laplace import LAPLACE
 
 # Fields of an epoch that may change from epoch to epoch.
-_CHANGING = tuple(name for name in Epoch._fields if name != "params")
+_CHANGING = tuple(name for name in Epoch._fields if name not in ("params", "mechanism"))
 # Each number of agents that share arms needs a noise law of its own, which takes time to fit.
 _MOST_SHARING = 1000
 # Agents that are drawn in sequence use less memory: this many count as one row of a batch.
@@ -120,6 +122,11 @@ class Elimination(Algorithm):
     elementwise: ClassVar[bool] = True
     lasting_scale: ClassVar[bool] = True
     precompute_fields: ClassVar[tuple[str, ...]] = _CHANGING
+
+    @property
+    def noise(self) -> Mechanism:
+        """Law of the noise of messages; by default the paper's."""
+        return LAPLACE
 
     @property
     def waits_privately(self) -> bool:

@@ -15,6 +15,7 @@ from fmab_jax.algorithms.families.private import failure_parameter
 from fmab_jax.core import evidence
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.shapes import Scalar
+from fmab_jax.mechanisms.laplace import LAPLACE
 from fmab_jax.parameters import GROWTH, Whole, parameter
 
 # If the number of noises depends on data, tilts are prepared for this many of its values.
@@ -73,6 +74,7 @@ class LikelihoodElimination(NoisyMessages):
             "noises": 1.0 if self.shares_arms or self.sums_securely else reporting,
             "rounds": math.inf if self.rounds is None else float(self.rounds),
             "failure": 1.0 / horizon if self.failure is None else self.failure,
+            **self.scale_noise(exchange),
         } | ({"most_noises": reporting} if by_data else {})
 
     @staticmethod
@@ -94,6 +96,9 @@ class LikelihoodElimination(NoisyMessages):
         length = jnp.sqrt(32.0 * needed * params["noises"]) / (
             params["epsilon"] * params["senders"]
         )
+        if epoch.mechanism != LAPLACE:
+            variance = epoch.mechanism.variance(params["noise_scale"])
+            length = jnp.sqrt(16.0 * needed * params["noises"] * variance) / params["senders"]
         first = jnp.where(
             jnp.isnan(params["first"]), jnp.maximum(jnp.ceil(length), 1.0), params["first"]
         )
@@ -107,9 +112,15 @@ class LikelihoodElimination(NoisyMessages):
         if "most_noises" in params:
             share = jnp.linspace(0.0, 1.0, _SCALES, dtype=jnp.float64)
             noises = noises * params["most_noises"] ** share
-        return evidence.choose_tilts(
-            radius, params["senders"] * epoch.pulls, noises, params["epsilon"]
-        )
+        rewards, law = params["senders"] * epoch.pulls, None
+        if epoch.mechanism != LAPLACE:
+            mechanism, scale = epoch.mechanism, params["noise_scale"]
+            law = evidence.noise_law(
+                lambda tilt: mechanism.log_mgf(tilt, scale),
+                mechanism.farthest_tilt(scale),
+                mechanism.variance(scale),
+            )
+        return evidence.choose_tilts(radius, rewards, noises, params["epsilon"], law)
 
     @classmethod
     def worse(cls, aggregate: Aggregate, epoch: Epoch) -> Bool[Array, " arm"]:
@@ -120,5 +131,7 @@ class LikelihoodElimination(NoisyMessages):
 
     @staticmethod
     def noise_scale(epoch: Epoch) -> Scalar:
-        """Returns 1 / epsilon."""
+        """Returns 1 / epsilon, or the scale of noise that is not Laplace."""
+        if epoch.mechanism != LAPLACE:
+            return epoch.params["noise_scale"]
         return 1.0 / epoch.params["epsilon"]

@@ -10,7 +10,11 @@ from fmab_jax.algorithms.families.elimination import Elimination, Epoch, is_clea
 from fmab_jax.algorithms.families.private import Private, failure_parameter
 from fmab_jax.core.exchanges import Exchange, View
 from fmab_jax.core.ledgers import ACTIONS, ANY_VIEWER, OUTSIDE, SERVER, Disclosure, together
+from fmab_jax.core.problems import Problem
 from fmab_jax.core.shapes import Scalar
+from fmab_jax.errors import refuse
+from fmab_jax.mechanisms import Mechanism, MechanismOf
+from fmab_jax.mechanisms.laplace import LAPLACE
 from fmab_jax.parameters import Real, Whole, parameter
 
 
@@ -72,6 +76,46 @@ class NoisyMessages(Private, Elimination):
     """
 
     shown_by: ClassVar[str] = ""
+
+    mechanism: Any = parameter(
+        MechanismOf(),
+        "Law of the noise on a message.",
+        default=LAPLACE,
+        label="noise",
+        remedy="see fmab mechanisms",
+    )
+    delta: float = parameter(
+        Real(low=1e-12, high=1.0, open_high=True),
+        "Delta at which a message leaks epsilon, of noise without pure epsilon.",
+        default=1e-6,
+        symbol="δ",
+    )
+
+    @property
+    def noise(self) -> Mechanism:
+        """Law of the noise on a message."""
+        law: Mechanism = self.mechanism
+        return law if math.isfinite(self.noise_level) else LAPLACE
+
+    def scale_noise(self, exchange: Exchange) -> dict[str, float]:
+        """Returns the scale at which a message leaks (epsilon, delta), of noise but Laplace."""
+        if self.noise == LAPLACE:
+            return {}
+        leak = self.privacy(exchange)["epsilon_message"]
+        return {"noise_scale": self.noise.scale(leak, self.delta) if math.isfinite(leak) else 0.0}
+
+    def settings(self) -> dict[str, str]:
+        """Returns the text of each value but defaults; Laplace noise has no delta."""
+        texts = super().settings()
+        return {n: text for n, text in texts.items() if n != "delta" or not self.noise.pure}
+
+    def check_noise(self, problem: Problem, epsilon: float) -> None:
+        """Refuses integer noise on rewards that are no whole numbers."""
+        super().check_noise(problem, epsilon)
+        step, law = self.noise.step, problem.rewards
+        if step and math.isfinite(epsilon) and (law.step % step or law.low % step or not law.step):
+            allowed = f"noise without a lattice with {law.name} rewards"
+            refuse("mechanism", self.noise.text(), allowed, "take laplace, or Bernoulli rewards")
 
     def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Returns the leak of each view of the exchange, and of actions.

@@ -14,6 +14,7 @@ from fmab_jax.core.instances import Instance
 from fmab_jax.core.shapes import Scalar
 from fmab_jax.elimination import Epoch
 from fmab_jax.errors import refuse
+from fmab_jax.mechanisms.laplace import LAPLACE
 from fmab_jax.parameters import UNSET, Flag, Real, parameter
 
 
@@ -94,7 +95,7 @@ class PaperElimination(NoisyMessages):
             "rounds": math.inf if self.rounds is None else float(self.rounds),
             "schedule_gap": math.nan if self.schedule_gap is None else self.schedule_gap,
             "scale": self.scale,
-        }
+        } | self.scale_noise(exchange)
 
     @staticmethod
     def resolve_params(params: dict[str, Scalar], instance: Instance) -> dict[str, Scalar]:
@@ -113,25 +114,34 @@ class PaperElimination(NoisyMessages):
         ratio = schedule.shrink_ratio(epoch.params["schedule_gap"], epoch.params["rounds"])
         target = schedule.target_gap(ratio, epoch.number)
         inputs = epoch.active, epoch.number, target, epoch.previous
-        return schedule.pulls_per_arm(*inputs, _get_setting(epoch))
+        return schedule.pulls_per_arm(*inputs, *_get_setting(epoch))
 
     @staticmethod
     def radius(epoch: Epoch) -> Scalar:
         """Returns C(r) (line 5, section IV-B)."""
         inputs = epoch.active, epoch.number, epoch.pulls
-        return schedule.confidence_radius(*inputs, _get_setting(epoch))
+        return schedule.confidence_radius(*inputs, *_get_setting(epoch))
 
     @staticmethod
     def noise_scale(epoch: Epoch) -> Scalar:
         """Returns 1/(N epsilon) (line 9)."""
+        if epoch.mechanism != LAPLACE:
+            return epoch.params["noise_scale"]
         return schedule.noise_scale(epoch.reporting, epoch.params["epsilon"])
 
 
-def _get_setting(epoch: Epoch) -> schedule.Setting:
+def _get_setting(epoch: Epoch) -> tuple[schedule.Setting, Scalar | None]:
+    """Returns what the equations read, and the deviation of noise that is not Laplace."""
     params = epoch.params
-    return schedule.Setting(
+    setting = schedule.Setting(
         epoch.arms, epoch.reporting, params["epsilon"], epoch.horizon, params["scale"]
     )
+    if epoch.mechanism == LAPLACE:
+        return setting, None
+    level = jnp.log(8.0 * epoch.arms * epoch.number**2 * epoch.horizon)
+    scale = params["noise_scale"]
+    deviation = epoch.mechanism.deviation(epoch.reporting, level, scale)
+    return setting, jnp.where(scale > 0.0, deviation, 0.0)
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,12 @@ def target_gap(ratio: Scalar, epoch: Scalar) -> Scalar:
 
 
 def pulls_per_arm(
-    active: Scalar, epoch: Scalar, target: Scalar, previous: Scalar, setting: Setting
+    active: Scalar,
+    epoch: Scalar,
+    target: Scalar,
+    previous: Scalar,
+    setting: Setting,
+    deviation: Scalar | None = None,
 ) -> Scalar:
     """Returns S_r, the pulls per active arm and agent up to and including epoch r.
 
@@ -65,6 +70,8 @@ def pulls_per_arm(
         previous: S_{r-1}.
         setting: Its scale multiplies the terms by scale^2 and scale, so that C(r) stays in the same
             ratio to the target gap.
+        deviation: Of a round's sum of noises, for noise that is not Laplace; its r-fold takes the
+            place of the Laplace term, which is r times sqrt(8 N log(8 K r^2 T)) / (N epsilon).
     """
     a, r, dt = active, epoch, target
     arms, n, epsilon, horizon, scale = setting
@@ -72,11 +79,19 @@ def pulls_per_arm(
     privacy = scale * (
         8.0 * r * jnp.sqrt(2.0 * jnp.log(8.0 * arms * r**2 * horizon)) / (n**1.5 * dt) / epsilon
     )
+    if deviation is not None:
+        privacy = scale * (4.0 * r * deviation / (n * dt))
     longest = previous + horizon + 1.0
     return jnp.clip(jnp.ceil(jnp.maximum(reward, privacy)), previous + 1.0, longest)
 
 
-def confidence_radius(active: Scalar, epoch: Scalar, pulls: Scalar, setting: Setting) -> Scalar:
+def confidence_radius(
+    active: Scalar,
+    epoch: Scalar,
+    pulls: Scalar,
+    setting: Setting,
+    deviation: Scalar | None = None,
+) -> Scalar:
     """Returns C(r); an arm leaves when the best aggregate exceeds its own by 2 C(r) or more.
 
     C(r) = sqrt(log(8 a r^2 T) / (2 N S_r)) + r sqrt(8 log(8 K r^2 T)) / (N^1.5 epsilon S_r)
@@ -87,10 +102,14 @@ def confidence_radius(active: Scalar, epoch: Scalar, pulls: Scalar, setting: Set
         epoch: r = 1, 2, ...
         pulls: S_r.
         setting: Its scale multiplies the radius.
+        deviation: Of a round's sum of noises, for noise that is not Laplace; its r-fold takes the
+            place of the Laplace term, which is r times sqrt(8 N log(8 K r^2 T)) / (N epsilon).
     """
     a, r, s = active, epoch, pulls
     arms, n, epsilon, horizon, scale = setting
     reward = jnp.sqrt(jnp.log(8.0 * a * r**2 * horizon) / (2.0 * n * s))
+    if deviation is not None:
+        return scale * (reward + r * deviation / (n * s))
     return scale * (
         reward + r * jnp.sqrt(8.0 * jnp.log(8.0 * arms * r**2 * horizon)) / (n**1.5 * s) / epsilon
     )

@@ -1,0 +1,73 @@
+"""Noise that messages carry: one file per mechanism. A mechanism is known by its name.
+
+Importing the package loads no mechanism; the first look at `find_mechanisms` loads all of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from dataclasses import dataclass
+from typing import Any
+
+from fmab_jax.core.laws import build_from_text
+from fmab_jax.core.plugins import defined_in
+from fmab_jax.mechanisms.base import Mechanism as Mechanism
+from fmab_jax.parameters import Kind
+
+_loaded: dict[str, type[Mechanism]] = {}
+
+
+@functools.cache
+def _load_shipped() -> dict[str, type[Mechanism]]:
+    modules = [
+        importlib.import_module(f"{__name__}.{m.name}") for m in pkgutil.iter_modules(__path__)
+    ]
+    owners = (owner for module in modules for owner in defined_in(module, Mechanism))
+    return {owner.name: owner for owner in owners}
+
+
+def find_mechanisms() -> dict[str, type[Mechanism]]:
+    """Returns the classes of all mechanisms by name, those of plug-ins included."""
+    return _load_shipped() | _loaded
+
+
+def register(owners: list[type[Mechanism]]) -> None:
+    """Adds mechanisms of a plug-in."""
+    _loaded.update({owner.name: owner for owner in owners})
+
+
+def mechanism_of(value: Any, field: str = "mechanism") -> Mechanism:
+    """Returns a mechanism unchanged, or that of a text: laplace, gaussian, one of a plug-in.
+
+    Raises:
+        ValueError: For anything else.
+    """
+    if isinstance(value, Mechanism):
+        return value
+    built: Mechanism = build_from_text(value, find_mechanisms(), field, "a mechanism", "")
+    return built
+
+
+@dataclass(frozen=True)
+class MechanismOf(Kind):
+    """A mechanism, or its text."""
+
+    metavar = "NAME"
+
+    def check_value(self, name: str, value: Any, remedy: str) -> Mechanism:
+        """Returns the mechanism."""
+        return mechanism_of(value, name)
+
+    def text(self, value: Any) -> str:
+        """Returns the title."""
+        return f"{value.title} noise"
+
+    def plain(self, value: Any) -> Any:
+        """Returns the text that names the mechanism."""
+        return value.text()
+
+    def label(self, value: Any) -> Any:
+        """Returns the text that names the mechanism."""
+        return value.text()
