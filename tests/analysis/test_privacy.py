@@ -367,7 +367,7 @@ def test_a_coalition_takes_its_noise_out_of_a_sum():
         (fmab.uniform_play(), 0.0, "actions"),
     ],
 )
-def test_a_coalition_sees_the_most_that_one_of_them_sees(algorithm, epsilon, what):
+def test_a_coalition_sees_the_most_that_one_of_them_sees(algorithm, epsilon, observation):
     """Would catch sums where agents get single messages, and the least of what is seen."""
     last = privacy_ledger(algorithm, 10, colluding=3)[-1]
     assert (last.viewer, last.epsilon, last.observation) == ("3 agents together", epsilon, what)

@@ -265,7 +265,7 @@ def test_a_plugin_is_run_as_the_others_are(folder, capsys):
     words = f"run ucb2 --alpha 0.5 0.75 {SMALL} --no-figure --plugin mine.py"
     assert "--alpha X" in said(capsys, f"{words} --help").out
     out, err = said(capsys, words)
-    assert err == "" and out.startswith("UCB2, privacy not study_options, M = 4 agents")
+    assert err == "" and out.startswith("UCB2, privacy not stated, M = 4 agents")
     (name,) = folder.glob("fmab-ucb2-alpha-0.5-0.75-agents-4-*.nc")
     assert fmab.load(name).alpha.attrs["symbol"] == "α"
     Path("s.toml").write_text(
