@@ -423,7 +423,7 @@ def test_an_epoch_is_planned_from_what_is_known():
 
     for wanted, pulls in ((80.0, 80), (12.0, 31), (30.0, 31), (1e9, 931)):
         plan = asked(wanted, 0, 900)
-        plain = {k: float(v) for k, v in plan.epoch._asdict().items() if k != "own"}
+        plain = {k: float(v) for k, v in plan.epoch._asdict().items() if k != "params"}
         assert plain == {
             **{"number": 3, "active": 4, "arms": 7, "agents": 6, "reporting": 5, "horizon": 900},
             **{"previous": 30, "pulls": pulls, "fresh": pulls - 30},
@@ -522,7 +522,7 @@ ROWS = {
     "server": (fmab.cdp_mab(0.5), FIVE, {}, "AgentSum", {"noises": [5]}),
     "server, differ": (
         *(fmab.cdp_mab(0.5), SPREAD, {}, "Groups"),
-        {"noises": [5], "sizes": [5], "weights": [], "first": [0], "differ": True},
+        {"noises": [5], "sizes": [5], "weights": [], "first": [0], "heterogeneous": True},
     ),
     "server, apart": (
         *(fmab.cdp_mab(0.5), FIVE, {"sum_agents": False}, "ByAgent"),
@@ -647,7 +647,7 @@ def test_aggregates_are_weighted_sums_of_rewards_and_noise():
         def one(some, number):
             reports, _ = some.update_memory((), jax.random.key(3), Round(number, *[None] * 6))
             now = Round(*[None] * 7, reports=reports)
-            return some.total({"rewards": jnp.asarray(padded)}, now)
+            return some.sum_agents({"rewards": jnp.asarray(padded)}, now)
 
         seen = [one(some, jnp.int32(number)).tolist() for number in range(40)]
     assert all(each in pairs for each in seen) and all(each in seen for each in pairs)
