@@ -118,7 +118,7 @@ def distance(law, tables, pulls):
     one = one_pull(law, tables)
     laws = [np.array([1 - t[0], t[0]]) if isinstance(law, Bernoulli) else t for t in tables]
     if isinstance(law, FiniteSupport):
-        steps, span = rewards.finite._lattice(law.levels)
+        steps, span = rewards.finite._make_lattice(law.levels)
         laws = [np.bincount(steps, weights=t, minlength=span + 1) for t in laws]
     exact = convolved(laws, [pulls] * len(tables))
     together = float(pulls * len(tables))

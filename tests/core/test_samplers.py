@@ -660,7 +660,7 @@ def test_counting_and_sorting_choose_the_same_agents(agents, monkeypatch):
     number = jnp.int32((agents + 1) // 2)
 
     def heard(limit):
-        monkeypatch.setattr(samplers, "_COUNTED", limit)
+        monkeypatch.setattr(samplers, "_MOST_COUNTED_ROWS", limit)
         keys_of = [words(seed, 1, keys.PARTICIPATION) for seed in range(20)]
         return [np.asarray(samplers.sample_participants(key, real, number)) for key in keys_of]
 
@@ -902,7 +902,7 @@ def test_a_run_uses_no_random_number_twice(number, monkeypatch):
     What `rare` replaces is drawn anew from the same numbers, or from others that nobody has.
     """
     calls, levels = [], [0]
-    cipher, replaced = keys._threefry, rare._replaced
+    cipher, replaced = keys._threefry, rare._replace_lanes
 
     def tapped(k0, k1, draw, lane):
         level = levels[-1]
@@ -937,7 +937,7 @@ def test_a_run_uses_no_random_number_twice(number, monkeypatch):
     # Keys are made as often as one likes; what is drawn with them is told apart.
     monkeypatch.setattr(keys, "fold_key", folded)
     monkeypatch.setattr(keys, "_threefry", tapped)
-    monkeypatch.setattr(rare, "_replaced", anew)
+    monkeypatch.setattr(rare, "_replace_lanes", anew)
     algorithm, problem = RUNS[number]
     horizon = 10**5
     # No rows of padding: they would use numbers that decide nothing.
