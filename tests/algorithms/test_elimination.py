@@ -427,7 +427,7 @@ ROWS = {
     "server": (fmab.cdp_mab(0.5), FIVE, {}, "AgentSum", {"noises": [5]}),
     "server, differ": (
         *(fmab.cdp_mab(0.5), SPREAD, {}, "Groups"),
-        {"noises": [5], "sizes": [5], "weights": [], "first": [0], "differ": True},
+        {"noises": [5], "sizes": [5], "weights": [], "first": [0], "heterogeneous": True},
     ),
     "server, apart": (
         *(fmab.cdp_mab(0.5), FIVE, {"sum_agents": False}, "ByAgent"),
@@ -499,7 +499,7 @@ def test_rows_of_rewards_and_noise_are_of_the_agents_that_they_add_up(name):
     algorithm, problem, more, way, expected = ROWS[name]
     exchange = algorithm.exchange(5)
     trial = algorithm.bind(problem, 100, exchange=exchange, padded_agents=7, **more)
-    assert type(trial.fits).__name__ == way
+    assert type(trial.draws).__name__ == way
     noises = expected.get("noises")
     shapes = getattr(trial.draws, "shape" if way == "AgentSum" else "shapes", None)
     if noises is None:
