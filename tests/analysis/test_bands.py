@@ -7,7 +7,12 @@ from refusals import refuses
 from scipy import integrate, stats
 
 from fmab_jax.analysis import bands
-from fmab_jax.analysis.bands import confidence_band, lost_interval, paired_difference
+from fmab_jax.analysis.bands import (
+    compute_moments_band,
+    confidence_band,
+    lost_interval,
+    paired_difference,
+)
 
 
 def series(values, **coords):

@@ -12,7 +12,7 @@ import fmab_jax as fmab
 from fmab_jax.algorithms.base import ledger_of
 from fmab_jax.analysis import statements
 from fmab_jax.analysis.costs import NO_MESSAGES, Cost, read_cost, read_exposure, write_leak
-from fmab_jax.analysis.statements import Comparison, Participant, Question
+from fmab_jax.analysis.statements import Comparison, Participant, Question, write_p_value
 
 
 def stated(rows, leak, links=((1, 2, 4), (5, 6, 8)), **more):

@@ -226,7 +226,7 @@ def test_networkx_files_come_back(tmp_path):
 
 def identity(kind, given):
     """Returns how a configuration identifies a graph, or components."""
-    return json.loads(json.dumps(kind.plain(kind.checked("graph", given, ""))))
+    return json.loads(json.dumps(kind.plain(kind.check_value("graph", given, ""))))
 
 
 def test_descriptions_identify_what_was_given(tmp_path, monkeypatch):
