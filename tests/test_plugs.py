@@ -17,7 +17,6 @@ import jax.numpy as jnp
 import numpy as np
 import plugs
 import pytest
-import xarray as xr
 from altered import altered
 from refusals import refused, refuses
 
@@ -87,22 +86,8 @@ def test_algorithms_of_the_package_keep_the_contract(name):
     assert sum(line.startswith("kept") for line in output) >= len(PROMISES) - 2
 
 
-def test_sweep_keeps_results_and_computes_nothing_twice(tmp_path):
-    """Would catch a plug-in whose configurations have no stable identity."""
-    grid = {"growth": [2, 4], "branches": [1, 3], "horizon": 500, "seeds": 16}
-    study = partial(fmab.sweep, plugs.Geometric, PROBLEM, **grid, store=tmp_path / "own")
-    first, files = study(), {p.name: p.read_bytes() for p in (tmp_path / "own/chunks").iterdir()}
-    second = study()
-    assert (first.attrs["compilations"], second.attrs["compilations"]) == (1, 0)
-    assert {p.name: p.read_bytes() for p in (tmp_path / "own/chunks").iterdir()} == files
-    xr.testing.assert_identical(first.regret, second.regret)
-    single = fmab.simulate(plugs.Geometric(growth=4, branches=3), PROBLEM, 500, 16)
-    assert np.array_equal(first.regret.sel(growth=4, branches=3), single.regret)
-
-
 def test_command_line_and_study_file_take_a_plug_in(tmp_path, monkeypatch, capsys):
-    """Would catch a command that knows only the package's own algorithms, or a law of a plug-in
-    that an option or a study file names wrongly."""
+    """Would catch a command that knows only the package's own algorithms."""
     monkeypatch.chdir(tmp_path)
     words = ["run", "geometric", "--plugin", FILE, "--growth", "4", *SMALL, "--out", "own"]
     assert main([*words, "--rewards", "three-point:0.25", "--no-figure"]) == 0
@@ -392,8 +377,7 @@ def reading(owner, function, **more):
 
 
 def test_fields_of_a_class_are_parameters_of_its_equations():
-    """Would catch `params["first"]` that a class has to hand on itself, since the class that it
-    changes says which numbers it has."""
+    """Would catch `params["first"]` that a class has to hand on itself."""
 
     def pulls_per_arm(epoch):
         return epoch.previous + jnp.ceil(epoch.params["first"] * epoch.params["factor"])

@@ -149,8 +149,7 @@ def test_the_kl_index_solves_its_equation():
 
 @pytest.mark.parametrize("bits", [False, True])
 def test_what_is_released_has_the_law_that_privacy_asks_for(bits):
-    """Would catch noise of another scale, a bit of another chance, or one number used twice: the
-    likelihood ratio of rewards 0 and 1 must be e^epsilon at most, and reach it."""
+    """Would catch noise of another scale, a bit of another chance, or one number used twice."""
     epsilon, uniforms = 0.7, (np.arange(200_000) + 0.5) / 200_000
     with jax.enable_x64(True):
         own = {"epsilon": jnp.float64(epsilon), "bits": jnp.float64(bits)}
@@ -289,8 +288,7 @@ def drawn_by_epochs(seeds, runs, alone):
 
 @pytest.mark.parametrize("name", DRAWS)
 def test_private_elimination_is_that_of_the_slow_twin_draw_by_draw(name):
-    """Would catch noise of another scale or of every agent, old epochs remembered or forgotten,
-    another length, radius or border, or a run that is cut elsewhere."""
+    """Would catch noise of another scale, or old epochs remembered or forgotten."""
     algorithm, twin, horizon, own = DRAWS[name]
     data = fmab.simulate(algorithm, fmab.Problem(CLOSE, agents=4), horizon, 60, times=1)
     alone = name == "dp_se"

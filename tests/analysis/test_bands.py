@@ -7,7 +7,12 @@ from refusals import refuses
 from scipy import integrate, stats
 
 from fmab_jax.analysis import bands
-from fmab_jax.analysis.bands import confidence_band, lost_interval, paired_difference
+from fmab_jax.analysis.bands import (
+    compute_moments_band,
+    confidence_band,
+    lost_interval,
+    paired_difference,
+)
 
 
 def series(values, **coords):
@@ -73,8 +78,7 @@ def covers(kind, replications):
 
 
 def test_only_the_simultaneous_band_covers_the_whole_curve():
-    """Would catch a band too narrow (below 89 % coverage) or too wide (above 99.5 %), and, by the
-    pointwise band that must fail, a check that any band passes."""
+    """Would catch a band too narrow (below 89 % coverage) or too wide (above 99.5 %)."""
     assert stats.binomtest(covers("simultaneous", 300), 300, 0.95).pvalue > 1e-6
     assert stats.binomtest(covers("pointwise", 300), 300, 0.95).pvalue < 1e-6
 
@@ -282,8 +286,7 @@ def test_a_summary_has_a_band_for_each_cell(kind):
 
 @pytest.mark.parametrize("level, place", [(0.9, 90), (0.5, 50), (0.99, 99), (0.1, 10)])
 def test_the_critical_value_draw_by_draw(level, place):
-    """Would catch other degrees of freedom, a seed that does nothing, one side for two, and the
-    draw below the level."""
+    """Would catch other degrees of freedom, a seed that does nothing, or one side for two."""
     root = np.array([[1.0, 0.6], [0.0, 0.8]])
     rng = np.random.default_rng(3)
     chi = np.sqrt(rng.chisquare(7, 100) / 7)

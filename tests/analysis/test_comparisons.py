@@ -146,8 +146,7 @@ def test_where_all_seeds_agree_nothing_is_uncertain():
     ],
 )
 def test_ends_of_a_bounded_ratio_by_hand(given, ends):
-    """Would catch the wrong divisor at either end, also where the least is 0 or below, and a
-    ratio to a mean that may be 0."""
+    """Would catch the wrong divisor at either end, also where the least is 0 or below."""
     assert comparisons._bound_ratio(*given) == pytest.approx(ends, rel=1e-14, nan_ok=True)
 
 
@@ -164,8 +163,7 @@ def test_ends_of_a_bounded_ratio_by_hand(given, ends):
     ],
 )
 def test_fiellers_ends_by_hand(given, ends):
-    """Would catch a root of another quadratic, variances that are swapped or not scaled by the
-    critical value, and ends where the base may be 0."""
+    """Would catch a root of another quadratic, and ends where the base may be 0."""
     assert bands.fieller(*given) == pytest.approx(ends, rel=1e-14, nan_ok=True)
 
 

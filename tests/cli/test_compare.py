@@ -81,8 +81,7 @@ def files(folder):
     ids=["one file of two", "two cells", "two files"],
 )
 def test_words_name_two_runs(capsys, words, first, second):
-    """Would catch selectors of the wrong side, values that are not inherited, a level that is not
-    passed on, and the interval of the difference in place of the percentage's."""
+    """Would catch selectors of the wrong side, or values that are not inherited."""
     data = swept()
     result = fmab.compare(data.sel(first), data.sel(second), labels=("a", "b"), level=0.8)
     out = said(capsys, f"compare {words} --level 0.8").out

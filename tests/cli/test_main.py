@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import json
 import os
 import re
 import shlex
@@ -17,8 +15,6 @@ import numpy as np
 import pytest
 import sizes
 import xarray as xr
-from fresh import python as process
-from fresh import script as printed
 from fresh import surroundings
 from matplotlib.figure import Figure
 from spoken import number, said
@@ -32,8 +28,8 @@ from fmab_jax.cli.options import parse
 from fmab_jax.parameters import parameters_of
 from fmab_jax.plots import parameters
 from fmab_jax.plots.runs import plot_runs, save_figure, select_cells
-from fmab_jax.run import compilation, resources
-from fmab_jax.sweeps import exports, runner
+from fmab_jax.run import compilation
+from fmab_jax.sweeps import runner
 from fmab_jax.sweeps.subjects import RandomProblem
 
 NAMES = sorted(base.collect_algorithms())
@@ -91,8 +87,7 @@ def test_a_run_writes_what_python_computes(folder, capsys):
 
 
 def test_means_come_from_a_file(folder, asked, capsys):
-    """Would catch --means ignored, --agents ignored for a shared row, or rows taken for arms; and a
-    row that becomes a federation of one agent."""
+    """Would catch --means ignored, --agents ignored for a shared row, or rows taken for arms."""
     (folder / "shared.csv").write_text("a,b\n0.9,0.1\n")
     np.savez(folder / "own.npz", means=[[0.9, 0.1], [0.7, 0.5], [0.8, 0.0]])
     said(capsys, "run cdp --means shared.csv --agents 3 --no-figure --no-data")
@@ -235,61 +230,6 @@ def test_ctrl_c_keeps_whole_files_and_says_so(folder, result, asked, monkeypatch
     assert (out, err) == ("", "fmab: stopped; nothing written\n")
 
 
-def test_a_full_disk_is_one_line_and_status_1(folder, asked, monkeypatch, capsys):
-    """Would catch a full disk taken for bad input, a traceback, or a file left in part."""
-
-    def full(*_: Any, **__: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device", "fmab-cdp.nc")
-
-    monkeypatch.setattr(exports, "export", full)
-    actual = said(capsys, "run cdp", 1)
-    assert actual == ("", "fmab: fmab-cdp.nc: No space left on device; nothing written\n")
-    assert list(folder.iterdir()) == []
-
-
-def test_algorithms_are_listed_with_plugins(folder, capsys):
-    """Would catch an algorithm or a column left out, or a plug-in that is not looked at."""
-    Path("mine.py").write_text(PLUGIN)
-    out, _ = said(capsys, "algorithms --plugin mine.py")
-    first = [(line.split() or [""])[0] for line in out.split("\n")]
-    assert [word for word in first if word in base.collect_algorithms()] == sorted([*NAMES, "ucb2"])
-    assert "Reward laws, for --rewards: bernoulli, gaussian:SD\n" in out
-    # Loaded by what named it, and by nothing before.
-    base._loaded.clear()
-    assert "ucb2" not in said(capsys, "algorithms")[0]
-
-
-def test_a_plugin_is_run_as_the_others_are(folder, capsys):
-    """Would catch an algorithm of one's own without options, an axis, a label or a name."""
-    Path("mine.py").write_text(PLUGIN)
-    words = f"run ucb2 --alpha 0.5 0.75 {SMALL} --no-figure --plugin mine.py"
-    assert "--alpha X" in said(capsys, f"{words} --help").out
-    out, err = said(capsys, words)
-    assert err == "" and out.startswith("UCB2, privacy not study_options, M = 4 agents")
-    (name,) = folder.glob("fmab-ucb2-alpha-0.5-0.75-agents-4-*.nc")
-    assert fmab.load(name).alpha.attrs["symbol"] == "α"
-    Path("s.toml").write_text(
-        'algorithm = "ucb2"\nhorizon = 1e4\nseeds = 16\ntimes = 5\n[parameters]\n'
-        "alpha = [0.5, 0.75]\n[problem]\nagents = 4\narms = 3\n"
-    )
-    said(capsys, "sweep s.toml --out st --plugin mine.py")
-    np.testing.assert_array_equal(fmab.open_sweep("st").regret, fmab.load(name).regret)
-    # Another source is another algorithm.
-    Path("mine.py").write_text(PLUGIN.replace("Growth of episodes", "How episodes grow"))
-    said(capsys, words)
-    assert len(list(folder.glob("*.nc"))) == 2
-
-
-def test_doctor_says_what_results_depend_on(capsys):
-    """Would catch a version that is left out, and the precision of somebody else's program."""
-    out, err = said(capsys, "doctor")
-    assert err == ""
-    for package, version in resources.versions().items():
-        assert re.search(rf"^{package} +{re.escape(version)}$", out, re.M)
-    assert re.search(r"^precision +float64 in simulations, float32 elsewhere$", out, re.M)
-    assert re.search(r"^memory available +\S+ GB$", out, re.M)
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_describes_and_its_examples_parse(command, folder, capsys):
     """Would catch examples that rot, a command without any, or options without a description."""
@@ -311,29 +251,6 @@ def test_help_describes_and_its_examples_parse(command, folder, capsys):
             assert getattr(options, name) not in (None, (), False)
     # An option with its placeholder and at once its default: a description lacks.
     assert not re.search(r"--[a-z-]+( [A-Z]+)?[│\s]*\(default", out)
-
-
-def test_a_real_process_refuses_in_one_line(folder):
-    """Would catch warnings beside the line, a wrong exit status, or a line feed let through."""
-    result = process("-m", "fmab_jax", "run", "ddp", "--out", "a\nb/c")
-    assert result.returncode == 2 and result.stdout == "" and list(folder.iterdir()) == []
-    assert result.stderr.count("\n") == 1 and result.stderr.startswith("fmab: --out ")
-
-
-def test_help_version_and_wrong_words_need_no_jax():
-    """Would catch an import that makes every typo wait for JAX."""
-    script = """
-import contextlib, io, json, sys
-from fmab_jax.cli.main import main
-from fmab_jax.cli.options import parse
-status = []
-with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-    for words in ("--help", "show --help", "doctor --help", "--version", "plot --hu", "", "rum"):
-        status.append(main(words.split()))
-heavy = ("jax", "matplotlib", "xarray", "scipy", "networkx")
-print(json.dumps([status, [name for name in heavy if name in sys.modules]]))
-"""
-    assert json.loads(printed(script)) == [[0, 0, 0, 0, 2, 2, 2], []]
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
@@ -360,8 +277,7 @@ def test_only_results_decide_how_a_run_ends(redirected, status, told, folder):
 )
 @pytest.mark.parametrize("rounds", [None, 3])
 def test_bounds_are_those_of_the_theory(words, rounds, capsys):
-    """Would catch bounds of another instance, exchange, budget or horizon than was asked for, and
-    a promise where agents differ and not all of them report."""
+    """Would catch bounds of another instance, exchange, budget or horizon than was asked for."""
     options = "--agents 6 --arms 4 --horizon 1e5 --epsilon 0.5 --fixed-instance 3"
     options += "" if rounds is None else f" --rounds {rounds} --schedule-gap 0.25"
     out, err = said(capsys, f"bounds {words} {options}")

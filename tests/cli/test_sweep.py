@@ -118,15 +118,6 @@ def test_show_sorts_and_selects(eps, capsys):
     assert_rows(rows, eps.isel(rounds=[1]))
 
 
-def test_the_table_as_text_is_the_overview_of_the_results(eps, capsys):
-    """Would catch a printed table of other results than those that lie in the store."""
-    out = said(capsys, "show eps").out
-    table = fmab.overview(open_sweep("eps"))
-    lines = [re.split(r"\s{2,}", line.strip()) for line in out.split("\n")]
-    assert len(table.rows) == 4 and all(list(row) in lines for row in table.rows)
-    assert table.title in out and table.legend in out
-
-
 def test_show_says_what_is_missing(eps, capsys):
     """Would catch an unfinished sweep refused, shown as complete, or sorted by what is missing."""
     assert open_sweep("half", partial=True).seeds.values.tolist() == [[8, 0], [8, 0]]
@@ -222,15 +213,6 @@ def test_a_saved_study_runs_again_to_the_same_results(eps, capsys):
     _, err = said(capsys, "sweep st.toml", 2)
     assert err.startswith("fmab: root_seed=1: must be 0, as in the store")
     assert err.endswith("(--allow-changes root_seed)\n")
-
-
-def test_studies_without_a_folder_do_not_meet(folder, capsys):
-    """Would catch another study refused by, or mixed into, the default folder of the first."""
-    for epsilon in ("0.5", "1"):
-        said(capsys, f"sweep cdp {SMALL} --seeds 8 --epsilon {epsilon}")
-    names = sorted(path.name for path in Path("runs").iterdir())
-    assert len(names) == 2 and all(re.fullmatch("cdp-[0-9a-f]{8}", name) for name in names)
-    assert {open_sweep(Path("runs") / name).attrs["epsilon"] for name in names} == {0.5, 1.0}
 
 
 def test_a_damaged_chunk_is_one_line_and_status_1(eps, capsys):

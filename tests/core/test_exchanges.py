@@ -121,9 +121,7 @@ def check_sinks(parts):
 
 @pytest.mark.parametrize("many", [40, pytest.param(520, marks=pytest.mark.slow)])
 def test_graphs_match_the_protocols_message_by_message(many):
-    """Would catch a wrong delay, meter, ledger or sink on any shape of graph, or a lost message:
-    requests to the highest-numbered advertiser, an edge counted once per direction, a delay off
-    by one, and an ADV sent after everybody is complete."""
+    """Would catch a wrong delay, meter, ledger or sink on any shape of graph."""
     drawn = random_graphs(many)
     drawn += [graphs.make(name, n) for name in ("star", "ring", "path", "grid") for n in (1, 2, 7)]
     tables = [check_gis(graph) for graph in drawn]
@@ -212,8 +210,7 @@ def test_weights_by_agent_and_by_component():
 
 
 def test_who_sees_a_sum_over_how_many():
-    """Would catch the sum over the largest component for that of the smallest, all agents for those
-    that report, or agents that cannot take out their own message."""
+    """Would catch the sum over the largest component for that of the smallest."""
     server, agents = ("the server", 1, False), "the agents"
     for table, views in (
         (exchange.server(50), [server, (agents, 50, True)]),

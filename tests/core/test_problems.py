@@ -116,8 +116,7 @@ def test_heterogeneous_means(gap):
     ids=["uniform", "gap", "heterogeneous"],
 )
 def test_fixed_keeps_the_draw_of_its_seed(problem):
-    """Catches float32 means (made outside the 64-bit scope), another seed's means, or means that an
-    eager and a compiled program round differently."""
+    """Catches float32 means (made outside the 64-bit scope) or another seed's means."""
     drawn = instances(problem, 8, root_seed=3)
     for seed in (0, 7):
         fixed = problem.fixed(seed, root_seed=3)
@@ -295,10 +294,7 @@ NAMED = {
 
 
 def test_problems_are_values():
-    """Catches equality by identity, a hash that forgets a field, or texts that two problems share.
-
-    The texts name what agents and arms do not: captions and file names are made of them.
-    """
+    """Catches equality by identity or a hash that forgets a field."""
     first, again = ([make() for make in NAMED.values()] for _ in range(2))
     assert first == again and list(map(hash, first)) == list(map(hash, again))
     assert len(set(first)) == len(NAMED)

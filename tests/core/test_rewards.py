@@ -149,10 +149,7 @@ def opposite(agents, rare):
 
 @pytest.mark.parametrize("cell", GROUPS, ids=str)
 def test_law_of_agents_that_differ(cell):
-    """Catches sums over agents that are off by more than 1e-6: at the cell, and at the threshold.
-
-    A wrong cumulant, a sum over too few agents, or a threshold below 60 shows.
-    """
+    """Catches sums over agents that are off by more than 1e-6: at the cell."""
     agents, low, high = cell
     means, law = group(agents, low, high), Bernoulli()
     fewest = fewest_pulls(law, means)
@@ -163,8 +160,7 @@ def test_law_of_agents_that_differ(cell):
 
 @pytest.mark.parametrize("rare", [3e-4, 3e-3, 0.03, 0.1])
 def test_law_of_agents_that_are_opposite(rare):
-    """Catches a threshold that trusts an unskewed law too early; at variance 40 it is 2.6e-6 off,
-    and two fifths of the pulls are seen to be too few."""
+    """Catches a threshold that trusts an unskewed law too early."""
     means, law = opposite(6, rare), Bernoulli()
     fewest = fewest_pulls(law, means)
     assert distance(law, means, fewest) <= 1e-6
@@ -393,8 +389,7 @@ LAWS = [Bernoulli(), Ratings([1, 2, 3, 4, 5])]
 
 @pytest.mark.parametrize("law", quick.only(LAWS, LAWS[1]), ids=lambda x: x.name)
 def test_small_group_sums_are_the_sums_of_their_agents(law):
-    """Catches an agent of another group, a lane of another agent, or a draw of an arm that has
-    left."""
+    """Catches an agent of another group or a lane of another agent."""
     seeds = np.arange(40, dtype=np.uint32)
     alive = np.random.default_rng(4).random((40, 3)) < 0.7
     pulls = np.where(alive, np.resize([3.0, 9.0], 40)[:, None], 0.0)
@@ -414,8 +409,7 @@ def test_small_group_sums_are_the_sums_of_their_agents(law):
 @pytest.mark.parametrize("platform", quick.only(["cpu", "gpu"], "gpu"))
 @pytest.mark.parametrize("law", quick.only(LAWS, LAWS[0]), ids=lambda x: x.name)
 def test_group_sums_do_not_depend_on_batch_or_room(law, platform):
-    """Catches rows that do not exist but are drawn, sums in an order that the room decides, and
-    other bits on an accelerator."""
+    """Catches rows that do not exist but are drawn, or sums in an order that the room decides."""
     seeds = np.arange(64, dtype=np.uint32)
     pulls = np.resize([4.0, 90.0, 1e6], 64)
     parameters = parameters_of(law, 64)
@@ -432,8 +426,7 @@ def test_group_sums_do_not_depend_on_batch_or_room(law, platform):
 @pytest.mark.parametrize("platform", ["cpu", "gpu"])
 @pytest.mark.parametrize("law", [*LAWS, Gaussian(1.0), Exponential()], ids=lambda x: x.name)
 def test_agents_may_share_their_law(law, platform):
-    """Catches a law that is drawn only where each agent has parameters of its own: ratings that
-    all agents of a ring share could not be run; and rewards of no pulls."""
+    """Catches a law that is drawn only where each agent has parameters of its own."""
     shape = (9, 4)
     lane = np.arange(36, dtype=np.uint32).reshape(shape)
     pulls = np.array([0.0, 1, 3, 9, 17, 100, 1000, 1e5, 1e9])[:, None]

@@ -134,11 +134,7 @@ FAR_CELLS = [
 @pytest.mark.parametrize("cells", [REJECTION_CELLS, THRESHOLD_CELLS, FAR_CELLS])
 @pytest.mark.parametrize("way", WAYS)
 def test_induced_binomial_law(cells, way):
-    """Catches any error of the law above 1e-6, such as JAX's 5.6e-4 just above n min(p, q) = 10.
-
-    No draw is made, so nothing is random. Below the threshold the law is exact, so a wrong error
-    bound of the expansion shows as well; above a deviation of 20 the law is compared in bins.
-    """
+    """Catches any error of the law above 1e-6, such as JAX's 5.6e-4 just above n min(p, q) = 10."""
     variance, distance, bias = discrepancy(WAYS[way], cells).T
     assert distance[variance < samplers.SMOOTH_VARIANCE].max(initial=0) < 1e-12
     assert distance.max() < 1e-6
@@ -165,8 +161,7 @@ DRAWN_CELLS = [
 
 @pytest.mark.parametrize("platform", ["cpu", "gpu"])
 def test_counts_are_quantiles_of_their_own_uniforms(platform):
-    """Catches lanes or draws that share a uniform, also where it is drawn again, and another law
-    than that of the quantile."""
+    """Catches lanes or draws that share a uniform, also where it is drawn again."""
     lane = jnp.arange(20_000, dtype=jnp.uint32)
     draw = jit_for(
         platform, lambda words, number, *law: binomials.binomials(words, lane, *law, number)
@@ -181,8 +176,7 @@ def test_counts_are_quantiles_of_their_own_uniforms(platform):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_counts_are_exact_up_to_2_to_the_53(way):
-    """Catches counts in float32, which stick at 2^24, a sure outcome lost in rounding, and a count
-    where there is no law."""
+    """Catches counts in float32, which stick at 2^24, or a sure outcome lost in rounding."""
     quantile = WAYS[way]
     n = 2.0**53 - np.array([0, 1, 2, 3, 12345])
     u = np.full(5, 0.3)
@@ -227,8 +221,7 @@ def test_uniforms_are_the_bits_of_jax(size):
 
 
 def test_uniforms_have_no_ends(monkeypatch):
-    """Catches 0 or 1 among the uniforms (infinite noise), a lattice that is off centre, or coarse
-    uniforms that are the same word twice."""
+    """Catches 0 or 1 among the uniforms (infinite noise), or a lattice that is off centre."""
     lane, zero = jnp.arange(5, dtype=jnp.uint32), jnp.uint32(0)
     high, low = (np.asarray(x) for x in keys._threefry(*words(), jnp.uint32(1), lane))
     coarse = keys.coarse_uniforms(*words(), lane, 1)
@@ -243,8 +236,7 @@ def test_uniforms_have_no_ends(monkeypatch):
 
 
 def test_keys_are_folded_as_jax_does():
-    """Catches a key that is not the documented ``fold_in`` of root seed, seed, round and stream:
-    that would change every published number."""
+    """Catches a key that is not the documented ``fold_in`` of root seed and seed."""
     key = keys.seed_key(jnp.uint32(3), jnp.uint32(2**32 - 1))
     expected = jax.random.key(3, impl="threefry2x32")
     for number in (2**32 - 1, 7, keys.NOISE):
@@ -403,8 +395,7 @@ def test_participants_are_uniform_subsets():
 
 @pytest.mark.parametrize("agents", [1, 7, 50])
 def test_so_many_participants_are_drawn_among_agents(agents, monkeypatch):
-    """Catches a participant too many or too few, rows of padding that are drawn, and an order that
-    the number of agents changes, ties included."""
+    """Catches a participant too many or too few, or rows of padding that are drawn."""
     real, number = jnp.arange(64) < agents, jnp.arange(1, agents + 1, dtype=jnp.int32)
 
     def drawn(limit):
@@ -492,8 +483,7 @@ def one_by_one_drawn(name):
 @pytest.mark.parametrize("platform", ["cpu", "gpu"])
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_draws_do_not_depend_on_the_batch(name, platform):
-    """Catches a number that changes with the batch, as element i of JAX's binomial does, or with
-    the platform that it is laid out for; and rewards of an arm that has left."""
+    """Catches a number that changes with the batch, as element i of JAX's binomial does."""
     drawn = np.asarray(jit_for(platform, of_seeds(name))(np.uint32(5), *BATCH))
     np.testing.assert_array_equal(drawn, one_by_one_drawn(name))
     assert len(np.unique(drawn)) > (1 if name == "who is heard" else 1000)
@@ -560,11 +550,7 @@ RUNS = [
 
 @pytest.mark.parametrize("number", range(len(RUNS)))
 def test_a_run_uses_no_random_number_twice(number, monkeypatch):
-    """Catches a key or lane shared by two variables of a run: every cipher input is recorded.
-
-    A whole run is compiled with a tap on the cipher; no (key, draw, lane) may show up in two calls.
-    What `rare` replaces is drawn anew from the same numbers, or from others that nobody has.
-    """
+    """Catches a key or lane shared by two variables of a run: all its inputs are recorded."""
     calls, levels = [], [0]
     cipher, replaced = keys._threefry, rare._replace_lanes
 

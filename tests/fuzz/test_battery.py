@@ -11,13 +11,7 @@ import pytest
 THROW = Path(__file__).with_name("throw.py")
 PACKAGE = Path(__file__).parents[2]
 # Cases of each kind, and how many of them must be let through, so that accepted files are tested.
-KINDS = {
-    "means_csv": (40, 10),
-    "means_npz": (30, 1),
-    "ratings": (40, 5),
-    "study": (45, 4),
-    "graph": (25, 8),
-}
+KINDS = {"means_csv": (40, 10), "study": (45, 4)}
 FINE = ("accepted", "refused", "started")
 
 

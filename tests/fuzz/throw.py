@@ -12,7 +12,6 @@ Python's own floats.
 
 import csv
 import faulthandler
-import gzip
 import io
 import json
 import math
@@ -23,7 +22,6 @@ import sys
 import tempfile
 import tomllib
 import warnings
-from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
@@ -31,10 +29,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import doors
 import numpy as np
-import pandas as pd
 
 import fmab_jax as fmab
-from fmab_jax.core import graphs
+from fmab_jax.algorithms.base import find_by_name
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import Real, parameters_of
 from fmab_jax.run import compilation
@@ -49,11 +46,11 @@ class Wrong(AssertionError):
     """What was accepted is not what was given."""
 
 
-def same(found, wanted, what):
+def same(actual, expected, name):
     """Compares exactly."""
-    if found != wanted:
+    if actual != expected:
         raise Wrong(
-            f"{what}: {str(found)[:150]}, and an independent reader has {str(wanted)[:150]}"
+            f"{name}: {str(actual)[:150]}, and an independent reader has {str(expected)[:150]}"
         )
 
 
@@ -145,104 +142,6 @@ def exact(text):
     return (float(text) != 0) == (Fraction(text) != 0)
 
 
-def means_npz(rng):
-    """Arrays in an NPZ file."""
-    shape = rng.choice([(2, 3), (1, 2), (3,), (), (0, 2), (2, 2, 2), (2, 0)])
-    kind = rng.choice(["f8", "f4", "f2", "i8", "u1", "?", "U3", "c16", "O", "m8[s]", ">f8", "V4"])
-    array = np.zeros(shape, kind) if kind in "OV4" else np.zeros(shape).astype(kind)
-    if kind in ("f8", "f4", "f2", ">f8"):
-        draws = np.round([rng.random() for _ in range(array.size)], 3)
-        array = np.array(draws, kind).reshape(shape)
-        if array.size and rng.random() < 0.4:
-            array.flat[0] = rng.choice([math.nan, math.inf, -0.0, 1.5, -0.1, 5e-324])
-    names = rng.choice([["means"], ["x"], ["a", "b"], ["levels", "probabilities"], ["means", "x"]])
-    whole = io.BytesIO()
-    np.savez(whole, **dict.fromkeys(names, array))
-    data = broken(whole.getvalue(), rng) if rng.random() < 0.4 else whole.getvalue()
-    path = Path("means.npz")
-    path.write_bytes(data)
-
-    def throw():
-        result = fmab.Problem.from_file(path)
-        if len(names) == 1 or "means" in names:
-            # A flipped bit is seen by the archive's own checksums.
-            # Agents whose means are all equal share a row.
-            content = np.broadcast_to(result.means, array.shape)
-            same(content.tolist(), array.astype(float).tolist(), "means")
-
-    return [names, kind, shape], throw
-
-
-LABELS = (*"1 2 3 01 1.0 a b".split(), " a", *'A 1e5 9007199254740993 x|y "q" é'.split())
-STARS = (*"1 2 3.5 5 1.0 -1 1e-400 1e400 nan".split(), "", *"NA five 0 -0 1_0".split())
-
-
-def ratings(rng):
-    """A long table of ratings, in one of the kinds of files."""
-    hostile = rng.choice([0, 0, 0.1, 0.5])
-    labels = LABELS[:3] if hostile == 0 else LABELS
-    rows = [
-        [rng.choice(labels[:2]), rng.choice(labels[:3]), rng.choice(STARS[:4])]
-        for _ in range(rng.randint(8, 40))
-    ]
-    lacking = rng.random() < 0.3
-    for row in rows:
-        if lacking and rng.random() < 0.1:
-            row[2] = rng.choice(["", "NA", "nan", "null", "-"])
-        if rng.random() < hostile:
-            place = rng.randrange(3)
-            row[place] = rng.choice(LABELS if place < 2 else STARS)
-    if rng.random() < 0.1:
-        row = rng.choice(rows)
-        row.append("7") if rng.random() < 0.5 else row.pop()
-    header = ["who", "what", "stars"]
-    kind = rng.choice(["csv", "csv", "csv.gz", "tsv", "parquet", "frame"])
-    if kind in ("parquet", "frame") and {*map(len, rows)} == {3}:
-        columns = list(zip(*rows, strict=True))
-        frame = pd.DataFrame(dict(zip(header, columns, strict=True)))
-        if rng.random() < 0.6 and all(text.isdigit() and text[0] != "0" for text in columns[0]):
-            frame["who"] = frame["who"].astype(rng.choice(["int64", "Int64", "float64"]))
-        if kind == "parquet":
-            frame.to_parquet("ratings.parquet")
-        table = frame if kind == "frame" else "ratings.parquet"
-        expected, data = [[item.strip() for item in row] for row in rows], repr(rows).encode()
-    else:
-        kind = kind if kind in ("csv", "csv.gz", "tsv") else "csv"
-        separator = "\t" if kind == "tsv" else ","
-        data = lines_of([header, *rows], rng, separator)
-        packed = gzip.compress(data) if kind == "csv.gz" else data
-        if rng.random() < 0.1:
-            packed = broken(packed, rng)
-            # Nobody but the package needs to tell that an archive is damaged.
-            data = data if kind == "csv.gz" else packed
-        table = f"ratings.{kind}"
-        Path(table).write_bytes(packed)
-        expected = None
-
-    def throw():
-        result = fmab.ratings.from_table(table, "who", "what", "stars", split=None)
-        independent = rows_in(data, separator)[1:] if expected is None else expected
-        independent = [[*row, "", ""][: max(3, len(row))] for row in independent]
-        current = [row for row in independent if not {item.lower() for item in row[:3]} & MISSING]
-        counts = Counter((who, what, float(stars) + 0.0) for who, what, stars in current)
-        whole = Counter((who, what) for who, what, _ in current)
-        shares = {place: times / whole[place[:2]] for place, times in counts.items()}
-        probabilities = np.asarray(result.problem.probabilities)
-        reference = {
-            (who, what, level): float(probabilities[i, j, k])
-            for i, who in enumerate(result.agent_labels)
-            for j, what in enumerate(result.arm_labels)
-            for k, level in enumerate(result.levels)
-            if probabilities[i, j, k]
-        }
-        # A float column of whole numbers is read as these.
-        same({*reference}, {*shares}, "cells")
-        far = max(abs(reference[place] - share) for place, share in shares.items())
-        same(far < 1e-12, True, f"frequencies, {far} apart")
-
-    return [kind, data[:400]], throw
-
-
 LITERALS = (
     *'0.5 1 2 none "none" inf -inf nan 1e400 1e-400 -1 true ""'.split(),
     *("[0.5, 1]", "[]", "[[1]]", "{a = 1}", "1979-05-27", "0x10", "1_0", '"ring"', '"a\\u0000"'),
@@ -294,43 +193,7 @@ def study(rng):
     return data.decode("utf-8", "replace"), throw
 
 
-def graph(rng):
-    """A graph in a file of edges or of GraphML."""
-    nodes = rng.randint(2, 6)
-    names = [str(i) for i in range(nodes)]
-    edges = [(names[rng.randrange(i)], names[i]) for i in range(1, nodes)]
-    hostile = rng.choice([0, 0, 0.2])
-    odd = ("0", "a", "-1", "1.0", "", "#", '"', "1e3", "\u2028", "x y", "99999999999999999999")
-    instead = lambda each: rng.choice(odd) if rng.random() < hostile else each  # noqa: E731
-    edges = [tuple(map(instead, pair)) for pair in edges]
-    kind = rng.choice(["edgelist", "csv", "graphml"])
-    if kind == "graphml":
-        inner = "".join(f'<node id="{i}"/>' for i in range(nodes)) + "".join(
-            f'<edge source="{a}" target="{b}"/>' for a, b in edges
-        )
-        directed = rng.choice(["undirected", "undirected", "directed", "both"])
-        head = rng.choice(["", "", '<!DOCTYPE g [<!ENTITY x "y">]>'])
-        text = f'{head}<graphml><graph edgedefault="{directed}">{inner}</graph></graphml>'
-    else:
-        tail = rng.choice(["", "", " 1.5", " {}", " 2 3", " # x"]) if kind == "edgelist" else ""
-        text = "\n".join((" " if kind == "edgelist" else ",").join(pair) + tail for pair in edges)
-    data = text.encode()
-    data = broken(data, rng) if rng.random() < 0.15 else data
-    path = f"graph.{kind}"
-    Path(path).write_bytes(data)
-
-    def throw():
-        result = graphs.make(path, nodes)
-        if data == text.encode() and not hostile:
-            pairs = {frozenset(map(int, pair)) for pair in edges}
-            same({frozenset(pair) for pair in result.edges}, pairs, "edges")
-        same(result.number_of_nodes(), nodes, "nodes")
-
-    return data.decode("utf-8", "replace")[:300], throw
-
-
-KINDS = (means_csv, means_npz, ratings, study, graph)
-KINDS = {kind.__name__: kind for kind in KINDS}
+KINDS = {"means_csv": means_csv, "study": study}
 
 
 def outcome(throw):
