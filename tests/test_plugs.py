@@ -126,9 +126,6 @@ def test_a_name_is_taken_once(tmp_path):
     assert "other_one" not in base.collect_algorithms()
 
 
-# --- plug-ins that break their contract ---
-
-
 @partial(jax.tree_util.register_dataclass, meta_fields=["regret", "last"], data_fields=["horizon"])
 @dataclass(frozen=True)
 class BareTrial:
@@ -460,9 +457,6 @@ def test_what_results_cannot_say_is_refused_before_anything_runs(
         lambda: fmab.audit(algorithm, 4, runs=1000),
     ):
         assert refused(call).startswith(f"Altered.{function}{line}")
-
-
-# --- where plug-ins come from ---
 
 
 # A file of an elimination, which imports a helper at once, and another one when it runs.

@@ -199,7 +199,7 @@ def test_a_claim_at_delta_is_that_of_the_ledger():
     ids=lambda each: getattr(each, "name", each),
 )
 def test_noise_that_no_run_shows_is_not_taken_for_none(algorithm, view):
-    """Would catch "contradicted" of a sound mechanism whose noise is so small that all runs end."""
+    """Would catch "contradicted" of a sound mechanism whose noise no run shows."""
     found = fmab.audit(algorithm, 2, view=view, runs=1000)
     assert not found.is_contradicted
     assert any(each.happened in ((0, 1000), (1000, 0)) for each in found.findings)
@@ -375,10 +375,7 @@ class Coins:
         self.batches = []
 
     def streams(self):
-        return [
-            events.Stream("first", -1, 0, (0,)),
-            events.Stream("last", -1, 2, (0, 1, 2)),
-        ]
+        return [events.Stream("first", -1, 0, (0,)), events.Stream("last", -1, 2, (0, 1, 2))]
 
     def draw(self, data, batch):
         self.batches.append((data, batch))

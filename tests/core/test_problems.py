@@ -44,9 +44,6 @@ def uncorrelated(columns):
     return bool(p_value * len(pairs) > ALPHA)
 
 
-# --- drawn instances ---
-
-
 def test_uniform_means():
     """Catches another law, arms that share numbers, and gaps measured from another arm."""
     actual = instances(Problem.uniform(50, 7))
@@ -137,8 +134,6 @@ def test_instances_do_not_depend_on_the_batch(problem):
     jax.tree.map(lambda value, due: np.testing.assert_array_equal(value[:1], due), many, one)
 
 
-# --- fixed instances ---
-
 GAPS = [
     ([0.5], [0.0], 1.0),
     ([0.9, 0.9, 0.4], [0, 0, 0.5], 0.5),
@@ -161,9 +156,6 @@ def test_gaps_of_fixed_means(means, gaps, smallest):
     np.testing.assert_allclose(actual.gaps, [gaps] * 2, rtol=0, atol=2e-16)
     np.testing.assert_allclose(actual.smallest_gap, [smallest] * 2, rtol=0, atol=2e-16)
     assert (actual.gaps[:, np.array(gaps) == 0] == 0).all()
-
-
-# --- files ---
 
 
 @pytest.fixture
@@ -270,8 +262,6 @@ def test_every_damaged_npz_is_refused_or_read_right(folder):
     assert refusals > 100
 
 
-# --- problems as values ---
-
 NAMED = {
     "uniform": lambda: Problem.uniform(5, 4),
     "widest spread": lambda: Problem.heterogeneous(5, 4),
@@ -309,9 +299,6 @@ def test_problems_are_values():
     assert Problem([[0.5, 0.25]] * 3) == Problem([0.5, 0.25], 3)
 
 
-# --- room for more agents ---
-
-
 @pytest.mark.parametrize(
     "problem",
     [
@@ -332,9 +319,6 @@ def test_padded_agents_change_no_bit(problem):
         np.testing.assert_array_equal(wide.smallest_gap, tight.smallest_gap)
         for there, here in zip(wide.parameters, tight.parameters, strict=True):
             np.testing.assert_array_equal(there[:, : here.shape[1]][:, :5], here)
-
-
-# --- laws of rewards ---
 
 
 def test_means_of_ratings():
@@ -366,9 +350,6 @@ def test_gaussian_means_may_be_any_finite_number():
     drawn = Problem.heterogeneous(3, 4, rewards=Gaussian(2.0))
     assert drawn.fixed(1).rewards == Gaussian(2.0)
     np.testing.assert_array_equal(drawn.fixed(1).means, Problem.heterogeneous(3, 4).fixed(1).means)
-
-
-# --- paths of files ---
 
 
 def test_ratings_in_an_npz(folder):

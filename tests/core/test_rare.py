@@ -13,8 +13,6 @@ pytestmark = pytest.mark.usefixtures("x64")
 PLATFORMS = ("cpu", "gpu")
 RNG = np.random.default_rng(0)
 
-# --- what few elements need ---
-
 
 def whole(*shape):
     """Returns whole numbers."""
@@ -25,7 +23,7 @@ def whole(*shape):
 @pytest.mark.parametrize("long", [False, True])
 @pytest.mark.parametrize("asked", [0, 3, 500, 5000, (900, 0), (900, 70)])
 def test_what_is_not_asked_for_is_never_worked_out(asked, long, platform):
-    """Catches elements that need nothing beside those that do, or work for each trial of a batch."""
+    """Catches elements that need nothing beside those that do, or work for every trial."""
     calls = []
     size, asked = asked if isinstance(asked, tuple) else (5000, asked)
 
@@ -49,9 +47,6 @@ def test_what_is_not_asked_for_is_never_worked_out(asked, long, platform):
     np.testing.assert_array_equal(np.unique(np.concatenate([[], *calls])), np.sort(x[where]))
 
 
-# --- rows that are read where they lie ---
-
-
 @pytest.mark.parametrize("asked", [False, True])
 def test_what_nobody_asks_for_is_no_work_for_all(asked):
     """Catches a branch that becomes a choice between two results where trials are batched."""
@@ -73,7 +68,7 @@ def test_what_nobody_asks_for_is_no_work_for_all(asked):
 @pytest.mark.parametrize("together", [False, True])
 @pytest.mark.parametrize("batched", [False, True])
 def test_numbers_are_put_where_they_lie(batched, together):
-    """Catches a number in another row or place, one that nobody asks for, or one of another trial."""
+    """Catches a number in another row, place or trial, or one that nobody asks for."""
     values, new = whole(3, 8, 7), whole(3, 8)
     row = np.stack([RNG.permutation(8) for _ in range(3)]).astype(np.int32)
     place, where = RNG.integers(7, size=(3, 8)).astype(np.int32), RNG.random((3, 8)) < 0.5
@@ -93,9 +88,6 @@ def test_numbers_are_put_where_they_lie(batched, together):
         given = (values, row, place, new, where)
         actual = np.stack([jax.jit(one)(*(x[trial] for x in given)) for trial in range(3)])
     np.testing.assert_array_equal(actual, expected)
-
-
-# --- loops ---
 
 
 @pytest.mark.parametrize("most", [39, 89])
@@ -118,6 +110,3 @@ def test_loops_end_where_they_end(platform, most):
         jit_for(platform, jax.vmap(halved))(x), [[0, 1, 2, 2], [most, 3, 4, 31]]
     )
     np.testing.assert_array_equal(jit_for(platform, jax.vmap(added))(x), 32 * x + 26)
-
-
-# --- what many share ---

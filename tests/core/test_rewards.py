@@ -23,9 +23,6 @@ from fmab_jax.draws import groups
 pytestmark = pytest.mark.usefixtures("x64")
 
 
-# --- laws of somebody else ---
-
-
 @dataclass(frozen=True)
 class Exponential(Law):
     """Rewards on [0, infinity) without a lattice: only cumulants and a quantile."""
@@ -41,9 +38,6 @@ class Exponential(Law):
     def one(self, u, *parameters):
         """Returns the quantile."""
         return -parameters[0] * jnp.log1p(-u)
-
-
-# --- exact laws ---
 
 
 def convolved(laws, pulls):
@@ -125,8 +119,6 @@ def distance(law, tables, pulls):
     return induced_distance(lambda u: _steps(law, u, together, tuple(pulls * one)), exact)
 
 
-# --- agents that differ: one draw for all ---
-
 GROUPS = [
     (5, 0.3, 0.7),
     (50, 0.2, 0.8),
@@ -168,9 +160,6 @@ def test_law_of_agents_that_are_opposite(rare):
         assert distance(law, means, int(0.4 * fewest)) > 1e-6
 
 
-# --- agents that differ, few rewards ---
-
-
 def distance_of_few(means, pulls):
     """Returns how far a group's sum is from the exact law, as a function of its uniform."""
     # As many arms for all numbers of pulls, which are alike: one for each uniform.
@@ -210,8 +199,6 @@ def test_law_of_few_rewards_of_agents_that_differ(name):
         assert rewards.bernoulli._CHECKED <= pulls * variance < rewards.bernoulli._SMOOTH
         assert distance_of_few(means, pulls) <= 1e-6, pulls
 
-
-# --- ratings ---
 
 TABLES = {
     "three, rare top": [0.95, 0.04, 0.01],
@@ -259,9 +246,6 @@ def test_cumulants_by_another_route():
     )
     coin = one_pull(Bernoulli(), np.array([[0.3]]))
     np.testing.assert_allclose(one_pull(Ratings([0, 1]), np.array([[0.7, 0.3]])), coin, 1e-12)
-
-
-# --- the exact path ---
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -313,9 +297,6 @@ def test_a_continuous_law_of_somebody_else(pulls):
     assert stats.kstest(values[:100_000], stats.gamma(pulls, scale=0.5).cdf).pvalue > ALPHA
 
 
-# --- Gaussian rewards ---
-
-
 def test_gaussian_sums_are_one_normal_draw():
     """Catches a deviation that grows with pulls instead of their root, or a rounded sum."""
     law, values = Gaussian(0.25).bind()
@@ -332,9 +313,6 @@ def test_gaussian_sums_are_one_normal_draw():
         np.testing.assert_allclose(actual, expected, rtol=1e-14)
     assert (law.sensitivity, law.describe()["sd"]) == (math.inf, None)
     assert Gaussian(0.25).describe() == {"law": "gaussian", "sd": 0.25}
-
-
-# --- one reward ---
 
 
 @pytest.mark.parametrize(
@@ -357,8 +335,6 @@ def test_single_rewards(law, parameters):
     np.testing.assert_allclose(values.mean() / step, mean, rtol=2e-5)
     np.testing.assert_allclose(values.var() / step**2, variance, rtol=2e-4)
 
-
-# --- sums over agents ---
 
 WIDTH, ROWS = 6, 5
 ARM = np.array([0, 2, 5])
@@ -438,9 +414,6 @@ def test_agents_may_share_their_law(law, platform):
     # Rounding may differ where there is no lattice.
     np.testing.assert_allclose(actual, draw(lane, *wide), rtol=4e-16)
     assert (actual[0] == 0).all() and (actual[1:] != 0).any(axis=1).all()
-
-
-# --- statements of laws ---
 
 
 @pytest.mark.parametrize(

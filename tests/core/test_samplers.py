@@ -12,24 +12,12 @@ from draws import ALPHA, LATTICE, MILLION, at_uniform, induced_cdf, jit_for, two
 from scipy import special, stats
 
 import fmab_jax
-from fmab_jax.core import (
-    arrays,
-    binomials,
-    keys,
-    laplace,
-    normal,
-    rare,
-    rewards,
-    samplers,
-)
+from fmab_jax.core import arrays, binomials, keys, laplace, normal, rare, rewards, samplers
 from fmab_jax.core.curves import time_grid
 from fmab_jax.core.problems import Problem
 from fmab_jax.run import compilation, configs
 
 pytestmark = pytest.mark.usefixtures("x64")
-
-
-# --- the binomial law, computed from the quantile function without a draw ---
 
 
 def one_by_one(words, trials, probability):
@@ -147,8 +135,6 @@ def test_induced_law_of_fair_coins():
     assert actual[:, 1].max() < 3e-8
 
 
-# --- binomial draws ---
-
 reward_sum = rewards.Bernoulli().total
 
 
@@ -204,9 +190,6 @@ def test_no_narrow_numbers_in_the_compiled_run():
         assert ":f64[" in program and not re.search(r":(f32|f16|bf16|i16|i8)\[", program)
 
 
-# --- uniforms ---
-
-
 @pytest.mark.parametrize("size", [1, 6, 1000])
 def test_uniforms_are_the_bits_of_jax(size):
     """Catches an error in the cipher, a dropped bit, or lanes that depend on the array's size."""
@@ -252,9 +235,6 @@ def test_keys_are_folded_as_jax_does():
     np.testing.assert_array_equal(jax.random.key_data(mine), jax.random.key_data(alone))
 
 
-# --- the normal quantile and the logarithm ---
-
-
 def test_normal_quantile_is_exact():
     """Catches a wrong coefficient of a branch, a branch taken too late, or a seam that steps."""
     rng = np.random.default_rng(0)
@@ -282,9 +262,6 @@ def test_logarithm_is_exact():
         + [np.sqrt([0.5, 2.0]) + 1e-15 * k for k in range(-3, 4)]
     )
     np.testing.assert_allclose(jax.jit(normal.log)(x), np.log(x), rtol=1e-15, atol=0)
-
-
-# --- Laplace noise ---
 
 
 def test_laplace_is_the_exact_inverse():
@@ -376,9 +353,6 @@ def test_more_variables_than_are_listed_are_summed_in_parts():
     np.testing.assert_allclose(few_summed(u, count), expected, rtol=1e-15)
 
 
-# --- participation ---
-
-
 def test_participants_are_uniform_subsets():
     """Catches draws with replacement, or a favoured agent: 210 subsets are equally likely."""
 
@@ -413,9 +387,6 @@ def test_so_many_participants_are_drawn_among_agents(agents, monkeypatch):
     assert not by_count[:, :, agents:].any()
     monkeypatch.setattr(samplers, "uniform", lambda *_: jnp.full(64, 0.5))
     np.testing.assert_array_equal(drawn(64), drawn(63))
-
-
-# --- the same number per key, whatever the batch ---
 
 
 ARM = np.arange(24, dtype=np.uint32)
@@ -505,9 +476,6 @@ def test_zeros_change_no_sum(size):
     np.testing.assert_allclose(total, expected, rtol=0, atol=1e-13)
     longer = np.concatenate([values, np.zeros((37, 3))])
     np.testing.assert_array_equal(arrays.padded_sum(jnp.asarray(longer)), total)
-
-
-# --- independence and keys ---
 
 
 def test_streams_are_uncorrelated():

@@ -1,56 +1,34 @@
 """Hostile files and values, made of the readers' grammars and of the fields themselves."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
+import fresh
 import pytest
 
 THROW = Path(__file__).with_name("throw.py")
-PACKAGE = Path(__file__).parents[2]
 # Cases of each kind, and how many of them must be let through, so that accepted files are tested.
 KINDS = {"means_csv": (40, 10), "study": (45, 4)}
 FINE = ("accepted", "refused", "started")
 
 
-def thrown(*ranges):
-    """Returns by kind and seed what was thrown, and its end, in a process of its own."""
-    paths = filter(None, [str(PACKAGE), os.environ.get("PYTHONPATH")])
-    done = subprocess.run(
-        [sys.executable, str(THROW), *(str(word) for item in ranges for word in item)],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-    )
-    # Of a case that hangs, or takes all memory, the last lines say which.
+@pytest.fixture(scope="module")
+def cases():
+    """Returns the data and the outcomes of the cases by kind, from a process of its own."""
+    done = fresh.python(THROW, *(word for kind, (n, _) in KINDS.items() for word in (kind, 0, n)))
+    # The last lines name a case that hangs or takes all memory.
     assert done.returncode == 0, done.stderr[-3000:]
-    result = {}
-    for kind, seed, what, end in map(json.loads, done.stdout.splitlines()):
-        result.setdefault(kind, {})[seed] = what, end
+    result = {kind: [] for kind in KINDS}
+    for kind, _, data, end in map(json.loads, done.stdout.splitlines()):
+        result[kind].append((data, end))
     return result
 
 
-def refuse_wrong(kind, found):
-    """Fails where a case has no fine end, and says how to repeat it."""
-    wrong = {seed: (end, what) for seed, (what, end) in found.items() if end not in FINE}
-    again = f"tests/fuzz/throw.py {kind} SEED 1"
-    assert not wrong, f"repeat with {again}: {json.dumps(wrong, indent=1)[:5000]}"
-
-
-@pytest.fixture(scope="module")
-def ends():
-    """Returns the ends of the default cases."""
-    return thrown(*((kind, 0, count) for kind, (count, _) in KINDS.items()))
-
-
 @pytest.mark.parametrize("kind", KINDS)
-def test_hostile_cases_are_refused_in_one_line_or_read_as_they_are(kind, ends):
+def test_hostile_cases_are_refused_in_one_line_or_read_as_they_are(kind, cases):
     """Catches a traceback, a hang, gigabytes, or a file that is read as something else."""
     count, least = KINDS[kind]
-    result = ends[kind]
-    refuse_wrong(kind, result)
-    assert list(result) == list(range(count))
-    current = [end for _, end in result.values() if end != "refused"]
-    assert least <= len(current) < count
+    wrong = {seed: case for seed, case in enumerate(cases[kind]) if case[1] not in FINE}
+    assert not wrong, f"repeat with tests/fuzz/throw.py {kind} SEED 1: {wrong}"
+    assert len(cases[kind]) == count
+    assert least <= sum(end != "refused" for _, end in cases[kind]) < count

@@ -2,22 +2,17 @@
 
 Usage: throw.py KIND FIRST COUNT [KIND FIRST COUNT ...]. A case is made of its kind and its seed
 alone, so that a failure is repeated by ``throw.py KIND SEED 1``. Prints a line of JSON for each
-case: kind, seed, what was thrown, and what became of it: "refused", "accepted", "started" (it would
-have been compiled), or a sentence about what is wrong.
+case: kind, seed, its data, and its outcome as in ``doors``.
 
-The rule: a case is accepted, or refused with ValueError, TypeError or OSError in one line that
-names the field. What is accepted says what an independent reader finds: the csv module and
-Python's own floats.
+What is accepted says what an independent reader finds: the csv module and Python's own floats.
 """
 
 import csv
-import faulthandler
 import io
 import json
 import math
 import os
 import random
-import signal
 import sys
 import tempfile
 import tomllib
@@ -32,14 +27,8 @@ import numpy as np
 
 import fmab_jax as fmab
 from fmab_jax.algorithms.base import find_by_name
-from fmab_jax.errors import Refusal
 from fmab_jax.parameters import Real, parameters_of
-from fmab_jax.run import compilation
 from fmab_jax.sweeps import study_file
-
-CASE_S = 20
-CASE_BYTES = 3 * 2**30
-MISSING = {"", "na", "n/a", "nan", "null", "none", "-"}
 
 
 class Wrong(AssertionError):
@@ -54,8 +43,6 @@ def same(actual, expected, name):
         )
 
 
-# --- Files ---
-
 CELLS = (
     *"0.5 0 1 0.25 1.0 .5 1. +0.5 -0 5e-1 1e-400 1e400 nan inf -0.1 1_0 0,5 0x1p-1 \u0661".split(),
     *("", " ", " 0.5 ", '"0.5"', '"0.5', "a", "0.1;", "true", "None", "1+0j", "9" * 400),
@@ -65,10 +52,10 @@ CELLS = (
 ENDS = ("\n", "\r\n", "\r", "\n\n", "\n,\n", "")
 
 
-def lines_of(rows, rng, separator=","):
+def lines_of(rows, rng):
     """Writes rows, sometimes with what no writer should write."""
     end = rng.choice(ENDS) if rng.random() < 0.3 else "\n"
-    text = end.join(separator.join(row) for row in rows) + rng.choice([end, "", "\n"])
+    text = end.join(",".join(row) for row in rows) + rng.choice([end, "", "\n"])
     data = text.encode(rng.choice(["utf-8"] * 8 + ["utf-8-sig", "utf-16"]), "surrogatepass")
     return broken(data, rng) if rng.random() < 0.15 else data
 
@@ -94,10 +81,10 @@ def cell(rng, hostile):
     return rng.choice(CELLS) if rng.random() < hostile else repr(round(rng.random(), 3))
 
 
-def rows_in(data, separator=","):
+def rows_in(data):
     """Reads as the csv module does."""
     text = data.decode("utf-8-sig")
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    rows = csv.reader(io.StringIO(text, newline=""), strict=True)
     return [[item.strip() for item in row] for row in rows if any(item.strip() for item in row)]
 
 
@@ -196,52 +183,17 @@ def study(rng):
 KINDS = {"means_csv": means_csv, "study": study}
 
 
-def outcome(throw):
-    """Returns what became of a case."""
-    try:
-        throw()
-    except Wrong as error:
-        return f"wrong: {error}"
-    except (ValueError, TypeError, OSError) as error:
-        line = str(error)
-        if "\n" in line or not line.isprintable() or len(line) > 700 or len(line) < 10:
-            return f"refused in a bad line: {line[:300]!r}"
-        if isinstance(error, Refusal) or isinstance(error, OSError):
-            return "refused"
-        return f"raised {type(error).__name__}: {line[:200]}"
-    except doors.Started:
-        return "started"
-    except BaseException as error:
-        return f"raised {type(error).__name__}: {str(error)[:200]}"
-    return "accepted"
-
-
 def main():
-    """Throws cases of a kind, in an empty folder, each within its time and the memory of all."""
+    """Throws cases of a kind, in an empty folder, within the time and memory of a case."""
     warnings.simplefilter("ignore")
-    compilation.compile_program = doors.Executable()
-    try:
-        import resource
-
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-        resource.setrlimit(resource.RLIMIT_AS, (used + CASE_BYTES,) * 2)
-    except (ImportError, OSError):
-        pass
-    signal.signal(signal.SIGALRM, stop)
+    doors.guard()
     words = iter(sys.argv[1:])
     for kind, first, count in zip(words, words, words, strict=True):
         for seed in range(int(first), int(first) + int(count)):
             print(kind, seed, file=sys.stderr, flush=True)
-            signal.alarm(CASE_S)
-            what, throw = KINDS[kind](random.Random(f"{kind} {seed}"))
-            print(json.dumps([kind, seed, repr(what)[:600], outcome(throw)]), flush=True)
-            signal.alarm(0)
-
-
-def stop(*_):
-    """Ends the process; an exception could be taken for the case's."""
-    faulthandler.dump_traceback()
-    os._exit(3)
+            data, throw = KINDS[kind](random.Random(f"{kind} {seed}"))
+            end = doors.outcome(lambda throw: throw(), throw)
+            print(json.dumps([kind, seed, repr(data)[:600], end]), flush=True)
 
 
 if __name__ == "__main__":

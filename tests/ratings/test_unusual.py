@@ -270,9 +270,6 @@ def test_unusual_tables(name):
     check(CASES[name])
 
 
-# --- what is read, counted again ---
-
-
 def csv_of(rows, quoting=csv.QUOTE_MINIMAL, **how):
     out = io.StringIO()
     csv.writer(out, quoting=quoting, **({"lineterminator": "\n"} | how)).writerows(rows)
