@@ -351,21 +351,16 @@ def outcome(door, value):
     return "accepted"
 
 
-def guard():
-    """Compiles nothing, leaves 3 GB of memory, and ends the process where a call hangs."""
+def main():
+    """Tries every value at every door, in an empty folder, with 3 GB to spare."""
     compilation.compile_program = Executable()
     auditing.list_exposures = Executable()
-    with contextlib.suppress(ImportError, OSError):
+    with contextlib.suppress(ImportError):
         import resource
 
         used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         resource.setrlimit(resource.RLIMIT_AS, (used + 3 * 2**30,) * 2)
     signal.signal(signal.SIGALRM, _stop)
-
-
-def main():
-    """Tries every value at every door, in an empty folder."""
-    guard()
     for name in [n for n in DOORS if not sys.argv[1:] or n.startswith(tuple(sys.argv[1:]))]:
         actual = {}
         for text, make in VALUES.items():

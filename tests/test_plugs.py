@@ -26,7 +26,6 @@ from fmab_jax.algorithms.base import Disclosure
 from fmab_jax.analysis import conformance
 from fmab_jax.cli.main import main
 from fmab_jax.core import laws, plugins
-from fmab_jax.core.exchanges import View
 from fmab_jax.core.trials import Outcome
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import Word, parameters_of
@@ -319,29 +318,10 @@ def elimination(**more):
     return dataclass(frozen=True)(type("Own", (fmab.Elimination,), usual | more))()
 
 
-def test_an_exchange_that_is_no_table_is_refused():
-    """Would catch weights, meters or numbers that nothing checks."""
-    third = {"name": "x", "agents": 3, "reporting": 3, "weights": np.full(3, 1 / 3)}
-    for table, field in (
-        (dict(weights=np.full(4, 1 / 3)), "exchange.weights"),
-        (dict(weights="even"), "exchange.weights"),
-        (dict(weights=np.full(3, 1.0)), "exchange.weights"),
-        # Of the right sum, and no weights.
-        (dict(weights=[2.0, -0.5, -0.5]), r"exchange.weights=.*numbers in \[0, 1\]"),
-        (dict(weights=[math.nan, 0.5, 0.5]), "exchange.weights"),
-        (dict(reporting=4), "exchange.reporting"),
-        (dict(wait=-1), "exchange.wait"),
-        (dict(agents=4, weights=np.full(4, 1 / 4)), "Own.exchange"),
-        (dict(agents=True, reporting=1, weights=[1.0]), "exchange.agents=True"),
-        (dict(links=(plugs.UPLINK,)), "exchange.links"),
-        (dict(links=((plugs.UPLINK, -3),)), "exchange.links"),
-        (dict(links=((plugs.UPLINK, 1), (plugs.UPLINK, 2))), "exchange.links=.*once"),
-        (dict(links=((plugs.UPLINK._replace(side="both"), 1),)), "exchange.links=.*'peer'"),
-        (dict(views=("the server",)), "exchange.views='the server': must be Views"),
-        (dict(views=(View("the server", 2.5),)), "exchange.views=2.5"),
-    ):
-        algorithm = elimination(exchange=lambda self, agents, t=table: fmab.Exchange(**third | t))
-        refuses(field, fmab.simulate, algorithm, FEW, 60, 8)
+def test_an_exchange_of_other_agents_is_refused():
+    """Would catch a table that is not of the problem's agents."""
+    algorithm = elimination(exchange=lambda self, agents: fmab.core.exchanges.server(agents + 1))
+    refuses("Own.exchange", fmab.simulate, algorithm, FEW, 60, 8)
 
 
 def test_a_changed_algorithm_does_not_pass_for_the_one_it_changes():

@@ -147,26 +147,6 @@ def test_the_kl_index_solves_its_equation():
             assert actual[i, j] == pytest.approx(twins.maximize_mean(p, d), abs=1e-8)
 
 
-@pytest.mark.parametrize("bits", [False, True])
-def test_what_is_released_has_the_law_that_privacy_asks_for(bits):
-    """Would catch noise of another scale, a bit of another chance, or one number used twice."""
-    epsilon, uniforms = 0.7, (np.arange(200_000) + 0.5) / 200_000
-    with jax.enable_x64(True):
-        own = {"epsilon": jnp.float64(epsilon), "bits": jnp.float64(bits)}
-        output = [
-            np.asarray(fmab.ldp_ucb.release(jnp.full(len(uniforms), r), jnp.asarray(uniforms), own))
-            for r in (0.0, 1.0)
-        ]
-    if bits:
-        ones = [x.mean() for x in output]
-        assert ones[1] / ones[0] == pytest.approx(math.exp(epsilon), rel=1e-4)
-        assert ones[0] + ones[1] == pytest.approx(1.0, abs=1e-5)
-    else:
-        law = scipy.stats.laplace(scale=1 / epsilon)
-        for reward, values in zip((0.0, 1.0), output, strict=True):
-            np.testing.assert_allclose(law.cdf(np.sort(values) - reward), uniforms, atol=1e-9)
-
-
 class Tables:
     """Sums of rewards and noise of an epoch, from [run, epoch, arm] uniforms and noise."""
 

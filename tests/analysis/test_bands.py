@@ -219,15 +219,6 @@ def test_moments_without_spread_have_no_width():
     assert compute_moments_band(10, np.ones(2), np.zeros((2, 2)), 0.95)[1].tolist() == [0.0, 0.0]
 
 
-@pytest.mark.parametrize("kind", list(bands.KINDS))
-def test_blocks_change_nothing(kind, monkeypatch):
-    """Would catch a block of seeds, slots or resamples that is skipped or counted twice."""
-    values = series(np.random.default_rng(6).standard_normal((101, 7)).cumsum(axis=1))
-    whole = confidence_band(values, kind=kind)
-    monkeypatch.setattr(bands, "_CHUNK", 70)
-    xr.testing.assert_allclose(confidence_band(values, kind=kind), whole, rtol=1e-12)
-
-
 def test_only_common_seeds_and_slots_are_paired():
     """Would catch a difference of other seeds, or of curves at other slots."""
     first, second = pair()

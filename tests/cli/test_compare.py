@@ -99,12 +99,6 @@ def test_words_name_two_runs(capsys, words, first, second):
     assert "Paired by seed: Student's t of the differences; 12 seeds each." in out
 
 
-def test_other_root_seeds_are_not_paired(capsys):
-    """Would catch pairs of two files that do not share their randomness."""
-    out = said(capsys, "compare one.nc graphs.nc --against graph=ring").out
-    assert "Independent seeds: Welch's t; 12 seeds each." in out
-
-
 @pytest.mark.parametrize(
     "words, line",
     {

@@ -1,8 +1,13 @@
 """Instances against the laws they are said to follow; files good and bad; refusals word by word."""
 
+import contextlib
+import csv
+import io
 import json
+import random
 import struct
 import zipfile
+from fractions import Fraction
 from pathlib import Path
 
 import jax
@@ -14,6 +19,7 @@ from scipy import stats
 from fmab_jax.core import keys
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Gaussian
+from fmab_jax.errors import Refusal
 
 ALPHA = 1e-6
 SEEDS = 20_000
@@ -191,6 +197,39 @@ def test_good_csv(name, folder):
     Path("means.csv").write_bytes(GOOD_CSV[name])
     problem = Problem.from_file("means.csv")
     assert problem.means.tolist() == TABLE and problem.agents == 2
+
+
+CELLS = "0.5 0 1 .5 1. +0.5 -0 5e-1 1e-400 1e400 nan inf -0.1 1_0 0,5 0x1p-1 1e true".split()
+CELLS += ["", " 0.5 ", '"0.5"', '"0.5', "\u0661", "0.5\r", "\x00", "5e-324", "0.30000000000000004"]
+
+
+def is_number(text):
+    with contextlib.suppress(ValueError):
+        return np.isfinite(float(text)) and (float(text) != 0) == (Fraction(text) != 0)
+    return False
+
+
+def test_random_tables_are_refused_or_read_as_they_stand(folder):
+    """Would catch a cell that is another number than the csv module and Python have."""
+    rng, accepted = random.Random(4), 0
+    for hostile in 100 * [0.0, 0.05, 0.1, 0.5]:
+        width = rng.randint(1, 4)
+        cells = [CELLS if rng.random() < hostile else [f"{rng.random():.3f}"] for _ in range(12)]
+        rows = [[rng.choice(rng.choice(cells)) for _ in range(width)] for _ in range(3)]
+        text = rng.choice(["\n", "\r\n", "\n\n"]).join(map(",".join, rows))
+        Path("means.csv").write_bytes(text.encode())
+        try:
+            means = Problem.from_file("means.csv").means
+        except Refusal:
+            continue
+        table = csv.reader(io.StringIO(text, newline=""), strict=True)
+        table = [[cell.strip() for cell in row] for row in table if any(map(str.strip, row))]
+        table = table if all(map(is_number, table[0])) else table[1:]
+        assert all(is_number(cell) for row in table for cell in row), text
+        expected = [[*map(float, row)] for row in table]
+        assert np.broadcast_to(means, np.shape(expected)).tolist() == expected, text
+        accepted += 1
+    assert 100 < accepted < 390
 
 
 def test_one_row_for_many_agents(folder):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from matplotlib.colors import to_rgb
-from plots.made import LINEAR, LOG, caption, leaking, result, swept
+from plots.made import LINEAR, caption, leaking, result, swept
 
 import fmab_jax as fmab
 from fmab_jax.analysis.bands import confidence_band, lost_interval
@@ -229,21 +229,6 @@ def test_a_sweep_of_horizons_has_slots_of_its_own_per_cell():
     assert "T = 10⁴:" not in caption(plot_runs(data))
     ones = {"ε = 1.0": result(epsilon=1.0), "ε = 10.0": result(epsilon=10.0)}
     assert "slots, 40 seeds. Lines: means" in caption(plot_runs(ones))
-
-
-def test_slots_are_logarithmic_only_where_the_grid_is():
-    """Would catch a linear axis that hides a logarithmic grid's first rounds, or the reverse."""
-    linear, log = result(), result(times=LOG)
-    assert [axes.get_xscale() for axes in plot_runs(log).axes] == ["log", "log"]
-    assert plot_runs(linear).axes[0].get_xscale() == "linear"
-    assert plot_runs({"a": linear, "b": log}).axes[0].get_xscale() == "linear"
-
-
-def test_links_of_different_magnitude_are_drawn_on_a_logarithmic_axis():
-    """Would catch server links flattened to zero below the links of a dense graph."""
-    cloud, dense = result(), result("DDP-MAB", server=0, peer=1225)
-    assert plot_runs({"cloud": cloud, "dense": dense}).axes[1].get_yscale() == "log"
-    assert plot_runs({"cloud": cloud, "half": result(server=25)}).axes[1].get_yscale() == "linear"
 
 
 def test_bounds_lie_over_their_runs():

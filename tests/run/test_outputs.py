@@ -18,7 +18,6 @@ import fmab_jax as fmab
 from fmab_jax.algorithms.base import load_plugin, load_shipped
 from fmab_jax.core import plugins
 from fmab_jax.core.outputs import Accumulator, Record
-from fmab_jax.errors import Damaged
 from fmab_jax.parameters import UNSET, parameters_of
 from fmab_jax.run import outputs, resources
 from fmab_jax.run.outputs.pulls import PULLS
@@ -140,28 +139,6 @@ def test_a_summary_has_means_and_variances_of_outputs():
     np.testing.assert_array_equal(table.fairness, summary.fairness_mean)
     np.testing.assert_allclose(table.fairness, fmab.final_table(data).fairness, rtol=1e-12)
     np.testing.assert_allclose(table.bits_sent_upper, fmab.final_table(data).bits_sent_upper)
-
-
-def test_a_chunk_without_what_was_asked_for_is_damaged(tmp_path):
-    """Would catch a chunk that lacks an output, read as if whole."""
-    from fmab_jax.sweeps.store import Store
-
-    problem = fmab.Problem.uniform(3, 3)
-    options = dict(horizon=300, seeds=4, times=3, outputs=["pulls"], progress=False)
-    for number, keep in enumerate(("curves", "summary")):
-        folder = tmp_path / f"s{number}"
-        fmab.sweep(fmab.cdp_mab(1.0), problem, store=folder, keep=keep, **options)
-        store = Store(folder)
-        (entry,), _ = store.entries()
-        arrays = dict(store.read(entry))
-        name = "pulls" if keep == "curves" else "pulls_anchor"
-        second = Store(tmp_path / f"c{number}", create=True)
-        with second.lock_writer("main"):
-            second.write_header(store.header())
-            remaining_arrays = {n: values for n, values in arrays.items() if n != name}
-            second.put(entry.chunk, remaining_arrays, entry.facts)
-        with pytest.raises(Damaged, match="pulls"):
-            fmab.open_sweep(second.path).load()
 
 
 @functools.cache
