@@ -573,33 +573,3 @@ def test_a_constant_in_code_without_source_counts(monkeypatch):
         )
         result.append(plugins.source_digest(names["Mine"]))
     assert result[0] == result[2] != result[1]
-
-
-HEAD = "from dataclasses import dataclass\nimport fmab_jax as fmab\n@dataclass(frozen=True)\n"
-UCB = HEAD + "class Mine(fmab.ucb1):\n    name = 'mine'\n"
-# What a file holds, and what its refusal says.
-NO_PLUG_INS = (
-    ("x = 1\n", "a module that defines an algorithm"),
-    ("def f(:\n", "SyntaxError"),
-    ("raise SystemExit(0)", "SystemExit: 0, line 1 of mine.py"),
-    (UCB.replace("'mine'", "'cdp'"), "the name of no other algorithm"),
-    (UCB.replace("@dataclass(frozen=True)\n", "") + "    x: float = 1.0\n", "a frozen dataclass"),
-    (UCB + UCB.replace("Mine", "Other"), "'mine' of Mine and of Other"),
-    (UCB.replace("'mine'", "5"), "Mine.name=5: must be a short plain name"),
-    (UCB + "    arms: list = None\n", "float, int, bool or str"),
-    (UCB + "    x: 'Unknown' = 1\n", "Mine's annotations=name 'Unknown' is not defined: must be"),
-    (UCB + "    x: int = fmab.parameter(5, 'h')\n", "Mine.x=5: must be declared with a Kind"),
-    (UCB + "    time: int = 5\n", "Mine.time=a parameter: must be a name that nothing else has"),
-)
-
-
-@pytest.mark.parametrize(("source", "reason"), NO_PLUG_INS)
-def test_files_that_are_no_plug_ins_are_refused(source, reason, tmp_path, monkeypatch, capsys):
-    """Would catch a traceback in place of one line, another value, or a half that is loaded."""
-    monkeypatch.chdir(tmp_path)
-    Path("mine.py").write_text(source, encoding="utf-8")
-    assert main(["algorithms", "--plugin", "mine.py"]) == 2
-    line = capsys.readouterr().err
-    assert reason in line and line.count("\n") == 1, line
-    assert line.startswith("fmab: --plugin mine.py: ") and "='mine.py'" not in line
-    assert "mine" not in base.collect_algorithms()

@@ -289,13 +289,3 @@ def test_private_elimination_is_that_of_the_slow_twin_draw_by_draw(name):
     if not alone:
         np.testing.assert_array_equal(data.chosen_arm.values, [end[0].chosen for end in ends])
     assert len(np.unique(data.rounds_made)) > 1 and len(np.unique(data.regret[:, -1])) > 3
-
-
-@pytest.mark.parametrize(
-    "algorithm", [fmab.ldp_ucb, fmab.adap_ucb, fmab.lazy_dp_ts, fmab.fed_ucb, fmab.tree_ucb]
-)
-def test_no_epsilon_is_claimed_for_rewards_without_a_range(algorithm):
-    """Would catch noise for rewards in [0, 1] on rewards that one change can move further."""
-    problem = fmab.Problem.uniform(3, 4, rewards="gaussian:0.5")
-    data = fmab.simulate(algorithm(None), problem, 100, 2)
-    assert math.isinf(data.attrs["epsilon"]) and np.isfinite(data.regret.values).all()

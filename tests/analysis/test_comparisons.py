@@ -13,7 +13,7 @@ from refusals import refuses
 from scipy import stats
 
 import fmab_jax as fmab
-from fmab_jax.analysis import bands, comparisons, questions, summary
+from fmab_jax.analysis import comparisons, questions, summary
 
 near = partial(pytest.approx, rel=1e-9, abs=0)
 
@@ -148,23 +148,6 @@ def test_where_all_seeds_agree_nothing_is_uncertain():
 def test_ends_of_a_bounded_ratio_by_hand(given, ends):
     """Would catch the wrong divisor at either end, also where the least is 0 or below."""
     assert comparisons._bound_ratio(*given) == pytest.approx(ends, rel=1e-14, nan_ok=True)
-
-
-@pytest.mark.parametrize(
-    "given, ends",
-    [
-        # one, two, both variances, covariance, critical: a r^2 - 2 b r + c = 0.
-        ((3, 2, 1, 0.25, 0, 2), ((6 - 21**0.5) / 3, (6 + 21**0.5) / 3)),
-        ((3, 2, 1, 0.25, 0.5, 2), (1, 5 / 3)),
-        ((4, 2, 0, 0, 0, 2), (2, 2)),
-        ((1, 2, 1, 0.25, 0, 2), ((2 - 13**0.5) / 3, (2 + 13**0.5) / 3)),
-        ((3, 2, 1, 1, 0, 2), (np.nan, np.nan)),
-        ((3, 0, 1, 0, 0, 2), (np.nan, np.nan)),
-    ],
-)
-def test_fiellers_ends_by_hand(given, ends):
-    """Would catch a root of another quadratic, and ends where the base may be 0."""
-    assert bands.fieller(*given) == pytest.approx(ends, rel=1e-14, nan_ok=True)
 
 
 @pytest.mark.parametrize(

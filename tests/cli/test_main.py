@@ -7,7 +7,6 @@ import re
 import shlex
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +24,10 @@ from fmab_jax.analysis import theory
 from fmab_jax.cli import main as cli
 from fmab_jax.cli import study_options
 from fmab_jax.cli.options import parse
-from fmab_jax.parameters import parameters_of
 from fmab_jax.plots import parameters
 from fmab_jax.plots.runs import plot_runs, save_figure, select_cells
 from fmab_jax.run import compilation
 from fmab_jax.sweeps import runner
-from fmab_jax.sweeps.subjects import RandomProblem
 
 NAMES = sorted(base.collect_algorithms())
 COMMANDS = (
@@ -101,24 +98,6 @@ def test_means_come_from_a_file(folder, asked, capsys):
     assert (custom.agents, custom.means.tolist()) == (3, [[0.9, 0.1], [0.7, 0.5], [0.8, 0.0]])
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_an_algorithm_has_an_option_for_each_parameter(name, capsys):
-    """Would catch a parameter that only the source knows, or a help without its words."""
-    out, _ = said(capsys, f"run {name} --help")
-    plain = " ".join(re.sub(r"[│╭╮╰╯─]", " ", out).split())
-    actual = set(re.findall(r"^[│ ] +--([a-z-]+)", out, re.M))
-    custom = {**parameters_of(base.collect_algorithms()[name]), **parameters_of(RandomProblem)}
-    shared = "plugin horizon means seeds root-seed times log-time outputs keep until max-seeds "
-    shared += "level band server-price peer-price out overwrite dry-run figure data"
-    assert actual == {item.replace("_", "-") for item in custom} | set(shared.split())
-    for item in custom.values():
-        assert " ".join(item.help.split()) in plain
-    sweep = set(re.findall(r"^[│ ] +--([a-z-]+)", said(capsys, f"sweep {name} --help")[0], re.M))
-    storing = {"worker", "scheduler", "plan", "allow-changes", "chunk", "save-study"}
-    assert sweep - actual == storing
-    assert actual - sweep == set("level band server-price peer-price overwrite figure data".split())
-
-
 def test_ends_are_drawn_where_curves_are_too_many(folder, capsys, monkeypatch):
     """Would catch 30 curves in one figure, more colours than places, or four axes in one."""
     draws: list[Any] = []
@@ -138,38 +117,16 @@ def test_ends_are_drawn_where_curves_are_too_many(folder, capsys, monkeypatch):
 
 
 LONG = " ".join(f"0.{number}" for number in range(101, 125))
-# Runs that differ in one option, and the start of the name of their files.
-APART = [
-    ("run cdp", "fmab-cdp"),
-    ("run cdp --participation 0.4 --rounds 3", None),
-    ("run cdp --participation 0.4001 --rounds 3", None),
-    ("run cdp --epsilon 1 2.50", "fmab-cdp-epsilon-1-2.5-"),
-    ("run cdp --epsilon-message 5", "fmab-cdp-epsilon-message-5-"),
-    ("run cdp --epsilon none", "fmab-cdp-epsilon-None-"),
-    ("run cdp --schedule-gap 0.5", None),
-    ("run cdp --rewards gaussian:0.1 --epsilon none", None),
-    ("run cdp --rewards gaussian:0.2 --epsilon none", None),
-    ("run cdp --seeds 20", None),
-    ("run cdp --root-seed 20", None),
-    ("run cdp --times 20", None),
-    ("run cdp --log-time", "fmab-cdp-log-time-True-"),
-    (f"run cdp --epsilon {LONG}", None),
-    (f"run cdp --epsilon {LONG} --band pointwise", None),
-    (f"run cdp --epsilon {LONG} --server-price 25", None),
-    ("run cdp --level 0.9", None),
-    ("run cdp --peer-price 2", None),
-    ("run ddp --graph ring", "fmab-ddp-graph-ring-"),
-    ("run ddp --graph regular-4", "fmab-ddp-graph-regular-4-"),
-    ("run hdp", "fmab-hdp"),
-    ("run hdp --components 20x5:star 50x2", "fmab-hdp-components-20x5-star-50x2-"),
-    ("run hdp --weights components", None),
-    ("run cdp --fixed-instance 1", None),
-    ("run cdp --fixed-instance 11", None),
-    ("run cdp --means a.csv", None),
-    ("run cdp --means b.csv", None),
-    ("run ddp --agents 3 --graph a.txt", None),
-    ("run ddp --agents 3 --graph ./a.txt", None),
-]
+# Runs that differ in one option.
+APART = f"""\
+cdp; cdp --participation 0.4 --rounds 3; cdp --participation 0.4001 --rounds 3; hdp; \
+cdp --epsilon 1 2.50; cdp --epsilon-message 5; cdp --epsilon none; cdp --schedule-gap 0.5; \
+cdp --rewards gaussian:0.1 --epsilon none; cdp --rewards gaussian:0.2 --epsilon none; \
+cdp --seeds 20; cdp --root-seed 20; cdp --times 20; cdp --log-time; cdp --epsilon {LONG}; \
+cdp --epsilon {LONG} --band pointwise; cdp --epsilon {LONG} --server-price 25; cdp --level 0.9; \
+cdp --peer-price 2; ddp --graph ring; ddp --graph regular-4; hdp --components 20x5:star 50x2; \
+hdp --weights components; cdp --fixed-instance 1; cdp --fixed-instance 11; cdp --means a.csv; \
+cdp --means b.csv; ddp --agents 3 --graph a.txt; ddp --agents 3 --graph ./a.txt"""
 
 
 def default_name(words: str) -> str:
@@ -185,16 +142,16 @@ def test_no_two_different_runs_have_one_name(folder):
     Path("a.csv").write_text("0.9,0.1\n0.8,0.2\n")
     Path("b.csv").write_text("0.9,0.1\n0.8,0.3\n")
     Path("a.txt").write_text("0 1\n1 2\n")
-    names = {words: default_name(words) for words, _ in APART}
-    for words, start in APART:
-        # Eight digits of a hash follow, where an option is given.
-        assert start is None or names[words].startswith(start), words
+    names = {words: default_name(f"run {words}") for words in APART.split("; ")}
     assert len(set(names.values())) == len(names)
-    assert default_name("run cdp --overwrite") == names["run cdp"]
+    assert Path(names["cdp"]).stem == "fmab-cdp"
+    # Eight digits of a hash follow.
+    assert names["cdp --epsilon 1 2.50"].startswith("fmab-cdp-epsilon-1-2.5-")
+    assert default_name("run cdp --overwrite") == names["cdp"]
     # A file of the same name that holds something else.
     Path("a.txt").write_text("0 1\n1 2\n0 2\n")
-    words = "run ddp --agents 3 --graph a.txt"
-    assert default_name(words) != names[words]
+    words = "ddp --agents 3 --graph a.txt"
+    assert default_name(f"run {words}") != names[words]
 
 
 def test_older_files_are_replaced_only_on_request(folder, asked, capsys):
@@ -210,24 +167,6 @@ def test_older_files_are_replaced_only_on_request(folder, asked, capsys):
     assert sorted(path.name for path in folder.iterdir()) == ["x.nc", "x.png", "x.txt"]
     assert fmab.load("x.nc").attrs["algorithm"] == "cdp"
     assert Path("x.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_ctrl_c_keeps_whole_files_and_says_so(folder, result, asked, monkeypatch, capsys):
-    """Would catch a traceback, another exit status, or a file written in part."""
-
-    def interrupted(*_: Any, **__: Any) -> Any:
-        raise KeyboardInterrupt
-
-    plots = import_module("fmab_jax.plots.runs")
-    monkeypatch.setattr(plots, "plot_runs", interrupted)
-    out, err = said(capsys, "run cdp", 130)
-    line = "fmab: stopped; whole files written: fmab-cdp.nc\n"
-    assert (out, err) == ("", line)
-    assert [path.name for path in folder.iterdir()] == ["fmab-cdp.nc"]
-    np.testing.assert_array_equal(fmab.load("fmab-cdp.nc").regret, result.regret)
-    monkeypatch.setattr(runner, "run", interrupted)
-    out, err = said(capsys, "run cdp --epsilon 3", 130)
-    assert (out, err) == ("", "fmab: stopped; nothing written\n")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

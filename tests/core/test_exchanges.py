@@ -7,9 +7,7 @@ import networkx as nx
 import numpy as np
 import protocols
 import pytest
-from refusals import refused
 
-import fmab_jax as fmab
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs
 
@@ -242,14 +240,3 @@ def test_reporting_agents_of_computed_shares():
     assert exchange.reporting_agents(100, np.float32(0.07)) == 7
     # A real excess still costs an agent.
     assert exchange.reporting_agents(10**7, 0.3 + 1e-8) == 3_000_001
-
-
-def test_a_graph_that_is_too_large_is_refused_before_it_is_made(monkeypatch):
-    """Would catch a gigabyte of a graph of a million agents that is refused afterwards."""
-    monkeypatch.setattr(graphs, "make_named", None)
-    for algorithm, field in (
-        (fmab.ddp_mab(1.0, graph="ring"), "graph='ring'"),
-        (fmab.hdp_mab(1.0, components="1000000:ring"), "components='ring'"),
-    ):
-        line = refused(fmab.privacy_ledger, algorithm, 10**6)
-        assert line.startswith(f"{field}: must be a graph of at most 5,000 agents, whose")

@@ -1,6 +1,5 @@
 """Made-up results, tables and audits, and figures of every kind of them."""
 
-import itertools
 import json
 import math
 
@@ -15,7 +14,6 @@ from fmab_jax.plots.pareto import plot_pareto
 from fmab_jax.plots.runs import plot_runs
 
 LINEAR = 100 * np.arange(1, 101)
-LOG = np.unique(np.geomspace(1, 10_000, 60).astype(np.int64))
 
 
 METERS = {
@@ -207,12 +205,6 @@ LONG = {
 }
 FIGURES = {
     "runs large": lambda: plot_runs({"big": result(server=123_456, times=10**8 * LINEAR)}),
-    "runs ten": lambda: plot_runs(
-        {
-            f"ε = {i}, p = {p}": result(seed=i, epsilon=i, lost=i, settings={"p": f"p = {p}"})
-            for i, p in itertools.product(range(1, 6), (0.4, 1))
-        }
-    ),
     "runs long": lambda: plot_runs(LONG),
     "runs swept": lambda: plot_runs(swept(), kind="quantile", server_price=50),
     "audit": lambda: plot_audit(audit(), 1),
@@ -223,18 +215,13 @@ FIGURES = {
     "no noise": lambda: plot_parameter(
         table(epsilon=[0.01, 0.1, 1, 10, math.inf], graph=GRAPHS, fold=1000), "epsilon", "graph"
     ),
-    "many": lambda: plot_parameter(
-        table(participation=fine(0.02, 1, 50), graph=NAMES), "participation", "graph"
-    ),
     "heat 10x10": lambda: plot_heat(
         table(rounds=["none", *range(2, 11)], epsilon=fine(0.1, 1, 10), cost_fold=900),
         *("rounds", "epsilon"),
         metric="cost",
     ),
-    "heat names": lambda: plot_heat(table(graph=GRAPHS, problem=NAMES), "graph", "problem"),
     "pareto 100": lambda: plot_pareto(
         table(epsilon=fine(0.1, 1, 10), participation=fine(0.1, 1, 10), cost_fold=30),
         "participation",
     ),
-    "pareto long": lambda: plot_pareto(table(graph=NAMES)),
 }

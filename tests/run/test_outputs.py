@@ -231,6 +231,8 @@ def test_what_is_missing_of_a_sweep_has_no_output(tmp_path):
     fmab.sweep(fmab.cdp_mab, worker=(1, 2), store=tmp_path / "s", **options)
     data = fmab.open_sweep(tmp_path / "s", partial=True)
     assert data.seeds.values.tolist() == [4, 0]
+    lazy = fmab.open_sweep(tmp_path / "s", partial=True, chunks="store")
+    xr.testing.assert_identical(lazy.compute(), data.load())
     for name in ALL:
         finite = ~np.isnan(data[name].values.reshape(2, 4, -1)).any(-1)
         assert finite.tolist() == [[True] * 4, [False] * 4], name

@@ -449,17 +449,11 @@ def test_what_has_an_attribute_of_its_own_is_no_setting():
     assert (plain.attrs["title"], plain.attrs["epsilon"]) == ("CDP-MAB", 1.0)
 
 
-@pytest.fixture(params=["sizes", "unread"])
-def streamed(request, stores, monkeypatch):
+@pytest.fixture
+def streamed(stores, monkeypatch):
     """Curves that are not in memory, and blocks so small that every curve takes several."""
     monkeypatch.setattr(bands, "_CHUNK", 40)
-    if request.param == "unread":
-        return open_sweep(stores / "curves")
-    pytest.importorskip("dask", reason="needs fmab_jax[dask]")
-    data = open_sweep(stores / "curves", chunks="store")
-    over = dict(zip(data.regret.dims, data.regret.chunks, strict=True))
-    assert over == dict(epsilon=(1, 1), rounds=(1, 1), seed=(8, 8, 4), time=(10,))
-    return data.chunk(seed=7, epsilon=2, time=4)
+    return open_sweep(stores / "curves")
 
 
 @pytest.mark.parametrize("kind", ["simultaneous", "pointwise", "quantile"])
