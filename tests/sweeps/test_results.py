@@ -370,17 +370,6 @@ def test_a_summary_is_that_of_the_curves(stores, case):
         np.testing.assert_allclose(data.regret_quantile.values[place], expected, rtol=1e-3)
 
 
-def test_summaries_do_not_depend_on_the_chunks(stores):
-    """Would catch a merge that weighs chunks, not seeds, or forgets one."""
-    data = open_sweep(stores / "summary").load()
-    whole = {**SMALL, "chunk": 1000}
-    variant = fmab.sweep("cdp", seeds=20, keep="summary", **PARAMETERS, **GRID, **whole).load()
-    for name in data.data_vars:
-        np.testing.assert_allclose(variant[name], data[name], 1e-10, 1e-12, err_msg=str(name))
-    for name in ("regret_histogram", "seeds", *EVENTS, "undecided", "regret_quantile"):
-        np.testing.assert_array_equal(variant[name], data[name])
-
-
 @pytest.mark.parametrize("graph", [None, "ring"])
 def test_curves_that_stay_on_a_device_give_the_same_summary(graph, monkeypatch):
     """Would catch series of other trials, or of padding, where only a summary leaves the device."""
