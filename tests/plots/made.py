@@ -39,10 +39,7 @@ def result(
     settings=None,
     **attrs,
 ):
-    """Makes a Dataset with the layout of simulate: regret levels off, links grow in rounds.
-
-    Peer links are 2 ``peer`` a round on the first of the two meters, ``peer`` on the second.
-    """
+    """Makes a Dataset like simulate's, with 2 ``peer`` links a round on the first of two meters."""
     rng = np.random.default_rng(seed)
     knee = times[-1] * rng.uniform(0.05, 0.3, (seeds, 1))
     rounds = (times[None, :, None] >= knee[:, :, None] * [0.1, 0.3, 1.0]).sum(axis=2)

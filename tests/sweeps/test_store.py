@@ -56,11 +56,7 @@ def assert_reads(folder, entry):
 
 @contextmanager
 def faulty(fault, at, root):
-    """Lets the at-th system call of a write below `root` fail, or the process end before it.
-
-    Opening, writing, flushing, renaming and unlinking count; a write does half its work first, as
-    on a full disk, and leaves a torn file.
-    """
+    """Lets the at-th system call below `root` fail, a write half done, or end the process."""
     calls, names = [], {}
     real = {name: getattr(os, name) for name in ("open", "write", "fsync", "replace", "rename")}
 
