@@ -43,7 +43,6 @@ NAMES = (
     "claims",
     "arena",
     "arena_settings",
-    "arena_protocols",
     "arena_fronts",
     "arena_report",
     "ratings",

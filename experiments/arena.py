@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,8 +41,9 @@ EPSILON = 1.0
 # Of the radius of CDP-MAB: as small as lost no best arm in runs; no theorem covers it.
 SCALE = 0.3
 LEAKS = (0.1, 0.3, 1.0, 3.0, 10.0, 50.0)
-# At which of them a sentence says who has the least regret.
-TOLD = (0.1, 1.0, 10.0)
+# Those at which fronts are drawn.
+FRONT_LEAKS = (0.1, 1.0, 10.0)
+
 SPREADS = {"agents alike": 0.0, "agents differ": 1.0}
 REFERENCE = "cdp"
 # Instances over which a lower bound is averaged: those of the first seeds.
@@ -182,11 +183,8 @@ BITS = {name: each.algorithm.number_bits(ARMS) for name, each in LINE_UP.items()
 REAL, NAME = BITS["cdp"], BITS["gosine"]
 
 UNBOUNDED = "no bound"
+TOO_SLOW = "because simulating them slot by slot takes too long"
 
-# Why somebody was not run.
-STEPS = "because simulating them slot by slot takes too long"
-ALIKE_ONLY = "because they are stated for agents alike only"
-UNASKED = "because this run leaves them out"
 
 # What a leak is called, by how it is counted.
 ACCOUNTANTS: dict[str | float, str] = {
@@ -358,7 +356,7 @@ VIEWS = {
         "CDP-MAB, HDP-MAB, KL-SE and pooled LDP-UCB act on sums over all agents; KL-SE on a ring, "
         "or where arms are shared out, and DEMAB, on single messages. Agents of DDP-MAB wait by "
         "the noisy means that they send (`private_waiting`). Actions follow from what ε covers, "
-        "so that ε is an upper bound on what they leak{shown}.",
+        "so that ε is an upper bound on what they leak.",
     ),
 }
 
@@ -567,32 +565,12 @@ def matched(view: str, leak: float, parts: Mapping[Any, Any]) -> list[several.En
     ]
 
 
-def absent(names: Iterable[str], run: Container[str], differ: bool = False) -> dict[str, list[str]]:
-    """Returns the labels of those that were not run, by the reason why."""
-    found: dict[str, list[str]] = {}
-    for name in names:
-        if name not in run:
-            entry = LINE_UP[name]
-            why = STEPS if entry.steps else UNASKED
-            if differ and getattr(entry.algorithm, "homogeneous_only", False):
-                why = ALIKE_ONLY
-            found.setdefault(why, []).append(entry.label)
-    return found
-
-
-def absent_of_view(view: str, leak: float, parts: Mapping[Any, Any]) -> dict[str, list[str]]:
-    """Returns who of those with some finite epsilon takes no part in a view, by the reason why."""
+def absent_of_view(view: str, leak: float, parts: Mapping[Any, Any]) -> dict[str, str]:
+    """Returns why contestants with some finite epsilon take no part in a view, by label."""
     what = VIEWS[view]
-    found: dict[str, list[str]] = {}
-    for name, why in what.absent.items():
-        found.setdefault(why, []).append(LINE_UP[name].label)
-    run = {name for name in what.makers if (view, name, leak) in parts}
-    return found | absent(what.makers, run)
-
-
-def not_run(missing: Mapping[str, Sequence[str]]) -> str:
-    """Says who was not run, and why; "" for nobody."""
-    return " ".join(f"Not run, {why}: {' / '.join(labels)}." for why, labels in missing.items())
+    slow = [name for name in what.makers if (view, name, leak) not in parts]
+    reasons = {**what.absent, **dict.fromkeys(slow, TOO_SLOW)}
+    return {LINE_UP[name].label: why for name, why in reasons.items()}
 
 
 def links(last: xr.Dataset, *, counts: bool = True) -> np.ndarray:

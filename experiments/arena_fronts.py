@@ -3,8 +3,7 @@
 Contestants that have a dial, such as how fast their epochs grow, are run at several of its places,
 at the leaks that sentences are about; everybody else is taken from part (b) of the arena. Of what
 leaks and costs as much, those are on the front that nobody beats in regret and in what is sent.
-Besides: what was the front in which year, what is possible with so many links, and who plays in
-rounds or episodes at a horizon that slots do not reach.
+Besides: what is possible with so many links.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ import xarray as xr
 import fmab_jax as fmab
 from experiments import arena, common
 from experiments.arena import (
+    FRONT_LEAKS,
     LINE_UP,
     REFERENCE,
     SCALE,
-    TOLD,
     VIEWS,
     least_possible,
     tails,
@@ -33,14 +32,7 @@ from experiments.arena import (
 from fmab_jax.analysis.words import write_count
 
 HORIZON = 10**5
-# A horizon that slots do not reach, and which part of the seeds is run there: by what one costs.
-FAR, FAR_SHARES = 10**9, {"rounds": 0.2, "together": 0.2, "episodes": 0.02}
-# Whose phases do not grow, so that their number grows with T.
-FAR_LEFT_OUT = ("fed1_ucb", "fed1_ucb_own")
-FAR_NOTE = (
-    "Rounds and episodes that grow reach this horizon; slots do not. Not ranked: trust and leaks "
-    "differ. Left out is Fed1-UCB, whose phases do not grow."
-)
+
 
 _GROWTHS: dict[str, Any] = {"growth": (1.5, 2.0, 3.0, 4.5, 6.0)}
 _FIRSTS = {"growth": (2.0, 3.0, 5.0), "first": (None, 32, 150, 500)}
@@ -84,13 +76,7 @@ DIALS = {
 }
 QUICK = ("kl_se",)
 
-# Who is not older than this project, and when that was written: ours, and what we made of others'.
-NOW = 2026
-OURS = ("cdp_scaled", "kl_se", "kl_se_split", "kl_se_graph", "kl_se_components", "kl_se_sum")
-OURS += ("dp_imed_sum", "dp_klucb_sum", "demab_private")
 
-# Links that are few: what those who send in rounds stay below.
-FEW = 1000
 # Of a view and a leak: with at most so many links, as CDP-MAB's default and others have them.
 CAPS = (
     ("messages", 10.0, 600),
@@ -143,13 +129,8 @@ def horizons(given: Sequence[int]) -> list[int]:
 
 def sweep(
     horizon: int, seeds: int, store: Path | None = None, names: Sequence[str] = tuple(LINE_UP)
-) -> dict[str, dict[Any, xr.Dataset]]:
-    """Runs the dials, and at the far horizon whoever plays in rounds or episodes.
-
-    Returns:
-        "dials" by view, leak, contestant and settings; "far" by contestant; none where the
-        horizon is a short one.
-    """
+) -> dict[Any, xr.Dataset]:
+    """Runs the dials; returns results by view, leak, contestant and settings."""
     dials = {}
     for view, each, leak, settings in _placed(names):
         entry = LINE_UP[each.name]
@@ -164,19 +145,13 @@ def sweep(
             f"{leak:g}-{re.sub('[^0-9a-z.]+', '-', told)}",
             times=2,
         )
-    far = {}
-    for name in names:
-        entry = LINE_UP[name]
-        if horizon >= HORIZON and not entry.steps and name not in FAR_LEFT_OUT:
-            number = max(2, round(seeds * FAR_SHARES[entry.cost]))
-            far[name] = arena.run(entry, entry.algorithm, 0.0, FAR, number, store, "far", times=2)
-    return {"dials": dials, "far": far}
+    return dials
 
 
 def _placed(names: Sequence[str]) -> Iterator[tuple[str, Dial, float, dict[str, Any]]]:
     """Yields every place of every dial, at every leak that is told of, but for the arena's own."""
     for view, dials in DIALS.items():
-        for each, leak in itertools.product(dials, TOLD):
+        for each, leak in itertools.product(dials, FRONT_LEAKS):
             for values in itertools.product(*each.places.values()):
                 settings = dict(zip(each.places, values, strict=True))
                 usual = VIEWS[view].makers[each.name](leak)
@@ -260,7 +235,7 @@ def front_rows(
 ) -> list[dict[str, Any]]:
     """Returns a row for every configuration at every leak, with its tail and where it leads."""
     rows = []
-    for leak in TOLD:
+    for leak in FRONT_LEAKS:
         found = points(view, leak, parts["b"], dials)
         leads = {sent: front(found, sent) for sent in ("links", "bits")}
         for each in sorted(found, key=lambda one: one.mean):
@@ -276,72 +251,6 @@ def front_rows(
                 }
             )
     return rows
-
-
-def year(name: str) -> int:
-    """Returns when a contestant was published; an arXiv number tells where the source does not."""
-    if name in OURS:
-        return NOW
-    source = LINE_UP[name].algorithm.source
-    if plain := re.search(r"\b((?:19|20)\d\d)\b(?!\.\d)", source):
-        return int(plain[1])
-    number = re.search(r"arXiv (\d\d)\d\d\.", source)
-    return 2000 + int(number[1]) if number else NOW
-
-
-def best_by_year(runs: Mapping[str, np.ndarray]) -> list[tuple[int, str, float]]:
-    """Returns the years in which the least mean regret fell: whose it was then, and how much."""
-    best: list[tuple[int, str, float]] = []
-    for name in sorted(runs, key=lambda each: (year(each), runs[each].mean())):
-        mean = float(runs[name].mean())
-        if not best or mean < best[-1][2]:
-            best.append((year(name), name, mean))
-    return best
-
-
-def by_trust(parts: Mapping[str, Any]) -> dict[str, dict[str, np.ndarray]]:
-    """Returns the regret at T by what is trusted, then by contestant: a leak of 1, or no bound."""
-    found: dict[str, dict[str, np.ndarray]] = {}
-    plain = {name: data.regret.isel(time=-1).values for name, data in parts["a"].items()}
-    found["no privacy, all is told"] = {
-        name: values for name, values in plain.items() if LINE_UP[name].trust == "open"
-    }
-    found["no privacy, nothing is told"] = {
-        name: values
-        for name, values in plain.items()
-        if LINE_UP[name].trust == "alone"
-        and arena.leaks(LINE_UP[name].algorithm)["actions"] == arena.UNBOUNDED
-    }
-    words = {
-        "messages": "ε = 1 of single messages",
-        "sums": "ε = 1 of secure sums",
-    }
-    for view, told in words.items():
-        found[told] = {
-            name: parts["b"][view, name, 1.0].regret.isel(time=-1).values
-            for name in VIEWS[view].makers
-            if (view, name, 1.0) in parts["b"]
-        }
-    few = f"{words['messages']}, at most {FEW:,} links"
-    found[few] = {
-        name: values
-        for name, values in found[words["messages"]].items()
-        if float(arena.links(parts["b"]["messages", name, 1.0].isel(time=-1)).mean()) <= FEW
-    }
-    found["ε = 1 of actions, nothing is told"] = {
-        name: parts["b"]["actions", name, 1.0].regret.isel(time=-1).values
-        for name in VIEWS["actions"].makers
-        if ("actions", name, 1.0) in parts["b"] and LINE_UP[name].alone
-    }
-    # Who takes too long to be run at every leak may have this one as it is.
-    found["ε = 1 of actions, nothing is told"] |= {
-        name: values
-        for name, values in plain.items()
-        if LINE_UP[name].alone
-        and ("actions", name, 1.0) not in parts["b"]
-        and arena.leaks(LINE_UP[name].algorithm)["actions"] == "1"
-    }
-    return {told: runs for told, runs in found.items() if runs}
 
 
 def capped(
@@ -387,34 +296,12 @@ def below(parts: Mapping[str, Any], dials: Mapping[Any, Any]) -> str:
     )
 
 
-def far_rows(far: Mapping[str, xr.Dataset]) -> list[dict[str, Any]]:
-    """Returns a row for everybody at the far horizon, the least regret first."""
-    rows = []
-    for name, data in far.items():
-        last = data.isel(time=-1)
-        regret = last.regret.values
-        told = arena.leaks(LINE_UP[name].algorithm)
-        rows.append(
-            {
-                "algorithm": LINE_UP[name].label,
-                "who is trusted": arena.trusted(name),
-                "epsilon of messages": told["messages"],
-                "epsilon of actions": told["actions"],
-                "seeds": len(regret),
-                "regret at T": common.interval(regret),
-                **tails(regret),
-                "links at T": common.interval(arena.links(last)),
-            }
-        )
-    return sorted(rows, key=lambda row: row["regret at T"][0])
-
-
 def sections(arena_: Mapping[int, Any], fronts: Mapping[int, Any]) -> list[str]:
     """Returns what ARENA.md says of the fronts."""
     lines: list[str] = []
-    for horizon, own in fronts.items():
+    for horizon, dials in fronts.items():
         parts = arena_[horizon]
-        rows = capped(parts, own["dials"], horizon)
+        rows = capped(parts, dials, horizon)
         lines += [f"## What is possible, T = {write_count(horizon)}", ""]
         lines += [
             "Fronts of regret, links and bits at matched trust: "
@@ -422,23 +309,12 @@ def sections(arena_: Mapping[int, Any], fronts: Mapping[int, Any]) -> list[str]:
                 f"{what.who}: [figure](arena_front_{view}.png), [table](arena_front_{view}.md)"
                 for view, what in VIEWS.items()
             )
-            + ". What was the least regret in which year: [figure](arena_years.png), "
-            "[table](arena_years.md). What a smaller radius of CDP-MAB brings and costs: "
-            "[figure](arena_radius.png), [table](arena_radius.md).",
+            + ". What a smaller radius of CDP-MAB brings and costs: [figure](arena_radius.png), "
+            "[table](arena_radius.md).",
             "",
-            below(parts, own["dials"]),
+            below(parts, dials),
             "",
             *common.table_lines(rows),
             "",
         ]
-        if own["far"]:
-            far = far_rows(own["far"])
-            lines += [
-                f"## In the long run, T = {write_count(FAR)}",
-                "",
-                FAR_NOTE,
-                "",
-                *common.table_lines(far),
-                "",
-            ]
     return lines
