@@ -57,13 +57,13 @@ def test_pictures_are_drawn_anew_as_from_results(monkeypatch, tmp_path, narrow):
     kept = published(monkeypatch)
     found = writers.parts(10**4)
     arena_figures.draw({10**4: found}, tmp_path)
-    results = {"arena": {10**5: found}, "arena_fronts": {10**5: {"dials": {}, "far": {}}}}
+    results = {"arena": {10**5: found}, "arena_fronts": {10**5: {}}}
     arena_fronts_figures.judge(results.__getitem__, tmp_path)
     for picture in kept.values():
         common.save_rows(picture.rows, tmp_path / f"{picture.name}.csv")
     for name, picture in kept.items():
         same(shown(picture.draw, narrow), shown(redraw.drawing_of(tmp_path, name), narrow))
-    assert len(kept) == 9
+    assert len(kept) == 7
 
 
 def test_every_published_picture_can_be_drawn_from_its_csv():

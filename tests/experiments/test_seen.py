@@ -4,7 +4,7 @@ import pytest
 from test_experiments import made_up
 
 import fmab_jax as fmab
-from experiments import arena_protocols, common, pictures, seen
+from experiments import common, pictures, seen
 
 
 def test_counts_and_signs_are_those_of_the_numbers():
@@ -48,15 +48,3 @@ def test_seeds_are_told_where_they_differ(monkeypatch):
     assert common.seeds_of({10**4: [many], 10**5: [many]}) == "5 seeds"
     told = "5 (T = 10⁴), 3 or 5 (T = 10⁵) seeds"
     assert common.seeds_of({10**4: [many], 10**5: [many, few]}) == told
-
-
-def test_gossip_is_slower_only_where_it_is():
-    """Would catch gossip said to take more slots than all others where it takes fewer."""
-    own = {"GIS": 4, "flooding": 8, "gossip to 1e-2": 16, "SAC to one sink": 2}
-    slots = {("ring", 5): own, ("ring", 10): own | {"gossip to 1e-2": 4}}
-    assert arena_protocols._slower(slots) == (
-        "Gossip to 0.01 takes more slots than the slowest of the others in 1 of 2 pairs of a graph "
-        "and an M, 0.5 to 2 times as many."
-    )
-    told = arena_protocols._alike({"slots of a round": slots})
-    assert told == "as many of slots in none of 2 pairs of a graph and an M"

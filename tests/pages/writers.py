@@ -97,7 +97,7 @@ def write_arena(folder, replace):
     results = {
         "arena": {horizon: parts(horizon) for horizon in (10**4, 10**5)},
         "arena_settings": {10**6: settings},
-        "arena_fronts": {10**5: {"dials": {}, "far": parts(10**9)["a"]}},
+        "arena_fronts": {10**5: {}},
     }
     arena_figures.draw(results["arena"], folder)
     arena_settings.draw(results["arena_settings"], folder)
