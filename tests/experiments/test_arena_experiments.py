@@ -341,7 +341,6 @@ SAID = (
     ("check-AdaP-KLUCB", 1_190, 0, {}, "yes: regret +3.4 %"),
     ("check-DP-KLUCB", 105, 0, {}, "no: regret -15.3 %"),
     ("check-DP-IMED", 124, 0, {}, "cannot be said: what is known is too rough"),
-    ("gosine-GosInE", 5, 0, {}, "cannot be said: no number is known"),
 )  # fmt: skip
 
 

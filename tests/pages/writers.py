@@ -22,7 +22,7 @@ MANY |= dict.fromkeys(("alone", "search"), 16) | dict.fromkeys(("talk", "draws")
 # Who is not run at the longer horizon, and who besides where agents differ.
 LONG = ("fed_ucb", "dducb", "gossip_ucb", "dec_ucb", "gosine", "dp_se", "thompson")
 SETTINGS = (
-    "fed1-M5-f138", "gosine-GosInE", "adap-AdaP-UCB", "adap-DP-SE", "adap-tree",
+    "fed1-M5-f138", "adap-AdaP-UCB", "adap-DP-SE", "adap-tree",
     *(f"lcc-{a}-{k}-{name.replace(' ', '-')}"
       for a, k in list(arena_settings.LCC_ENDS)[:1] for name in arena_settings.LCC),
 )  # fmt: skip
