@@ -45,7 +45,6 @@ NAMES = (
     "arena_settings",
     "arena_fronts",
     "arena_report",
-    "ratings",
     "pages",
 )
 # Experiments whose figures are in a module of their own.

@@ -40,8 +40,6 @@ from fmab_jax.plots.style import FONT
 
 # Curves whose means are nowhere further apart than this part are one line.
 ALIKE = 0.01
-# Legends in one column have letters of this part of the usual size.
-SMALL = 6 / FONT
 
 ONE_LINE = f"Curves that are within {100 * ALIKE:g} % of each other everywhere are one line"
 BOUND = (0, (4, 1.5))
@@ -87,26 +85,21 @@ def _label(names: Sequence[str]) -> str:
     return "; ".join(LINE_UP[name].label for name in names)
 
 
-def _high(
-    lines: Sequence[Sequence[str]], wide: float, page: pictures.Page, columns: int = 1
-) -> float:
+def _high(lines: Sequence[Sequence[str]], wide: float, columns: int = 1) -> float:
     """Returns how high a panel is beside which its legend fits, in inches."""
-    small = SMALL if page.narrow else 1.0
-    rows = sum(style.wrap_text(_label(each), wide / small).count("\n") + 1 for each in lines)
-    least, labels = (0.9, 0.2) if page.narrow else (1.4, 0.45)
-    return max(least, labels + 0.135 * small * (rows + len(lines) / 3) / columns)
+    rows = sum(style.wrap_text(_label(each), wide).count("\n") + 1 for each in lines)
+    return max(1.4, 0.45 + 0.135 * (rows + len(lines) / 3) / columns)
 
 
-def _legend(panel: Axes, wide: float, page: pictures.Page, columns: int = 1) -> None:
+def _legend(panel: Axes, wide: float, columns: int = 1) -> None:
     """Writes the legend of a panel at its right, the most regret first, in lines of a width."""
     handles, labels = panel.get_legend_handles_labels()
     order = sorted(range(len(handles)), key=lambda i: -handles[i].get_ydata()[-1])
-    handles = [handles[i] for i in order]
-    small = SMALL if page.narrow else 1.0
-    labels = [style.wrap_text(labels[i], wide / small) for i in order]
+    labels = [style.wrap_text(labels[i], wide) for i in order]
     look = style.LEGEND | {"loc": "upper left", "bbox_to_anchor": (1.04, 1)}
-    look |= {"ncols": columns, "columnspacing": 1.0, "fontsize": FONT * small}
-    panel.legend(handles, labels, handlelength=1.8, handletextpad=0.5, **look)
+    look |= {"ncols": columns, "columnspacing": 1.0, "fontsize": FONT}
+    entries = [handles[i] for i in order]
+    panel.legend(entries, labels, handlelength=1.8, handletextpad=0.5, **look)
 
 
 def curves_page(bands: Mapping[str, Any], horizon: int) -> Callable[[pictures.Page], None]:
@@ -128,7 +121,7 @@ def curves_page(bands: Mapping[str, Any], horizon: int) -> Callable[[pictures.Pa
     low = min(low, rate * math.log(AGENTS * 100))
 
     def page(page: pictures.Page) -> None:
-        panels = page.places(len(shown), 2, [_high(each, 1.05, page) for each in lines.values()])
+        panels = page.places(len(shown), 2, [_high(each, 1.05) for each in lines.values()])
         for panel, trust in zip(panels, shown, strict=True):
             first = bands[REFERENCE]
             panel.plot(first.time, first["mean"], color="0.75", linewidth=2.8, zorder=1)
@@ -143,13 +136,9 @@ def curves_page(bands: Mapping[str, Any], horizon: int) -> Callable[[pictures.Pa
             panel.set(xscale="log", yscale="log", xlim=(100, horizon), ylim=(0.8 * low, 1.3 * high))
             panel.set_title(TRUST[trust], fontsize=FONT, pad=3, loc="left")
             panel.set_ylabel("regret", labelpad=2)
-            _legend(panel, 1.05, page)
-        for panel in panels[-1 if page.narrow else -2 :]:
+            _legend(panel, 1.05)
+        for panel in panels[-2:]:
             panel.set_xlabel("slot t", labelpad=2)
-        if page.narrow:
-            # All have the slots of the lowest.
-            for panel in panels[:-1]:
-                panel.tick_params(labelbottom=False)
 
     return page
 
@@ -251,8 +240,7 @@ def leaks_page(
     place = {each: i for i, each in enumerate(dict.fromkeys(each for _, each in found))}
 
     def page(page: pictures.Page) -> None:
-        columns = 1 if page.narrow else 2
-        high = [max(2.0, _high(each, 0.95, page, columns)) for each in lines.values()]
+        high = [max(2.0, _high(each, 0.95, 2)) for each in lines.values()]
         panels = page.places(len(members), 1, high)
         for panel, view in zip(panels, members, strict=True):
             if view != "actions" and yardstick is not None:
@@ -270,8 +258,8 @@ def leaks_page(
             panel.margins(x=0.04)
             panel.set_title(VIEWS[view].who, fontsize=FONT, pad=3, loc="left")
             panel.set_xlabel(f"leak, {VIEWS[view].leak}", labelpad=2)
-            panel.set_ylabel("regret at T" if page.narrow else REGRET, labelpad=2)
-            _legend(panel, 0.95, page, columns)
+            panel.set_ylabel(REGRET, labelpad=2)
+            _legend(panel, 0.95, 2)
 
     return page
 

@@ -2,7 +2,7 @@
 
 python -m experiments redraw                          all pictures of figures/
 python -m experiments redraw fig04_epsilon            one of them
-python -m experiments redraw --pdf                    for print: PDF, and the width of one column
+python -m experiments redraw --pdf                    for print: PDF
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from experiments import (
     fig13_heterogeneity,
     figures,
     pictures,
-    ratings,
     table2_fig11_hybrid,
 )
 from fmab_jax.errors import refuse
@@ -134,6 +133,5 @@ WAYS: Mapping[str, Callable[..., Draw]] = {
     r"arena_differ_T\d.*": arena_figures.spreads_page,
     r"arena_front_(?:messages|sums|actions)": _front,
     "arena_radius": arena_fronts_figures.radius_page,
-    "ratings_leak": ratings.page,
     "audit": _audit,
 }

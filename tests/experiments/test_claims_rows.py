@@ -119,7 +119,7 @@ class Cells(Data):
 
 F4, F5, F6, F7 = "fig04_epsilon", "fig05_participation", "fig06_rounds", "fig07_tradeoff"
 F8, F10, F12 = "fig08_heterogeneous_central", "fig10_graphs", "fig12_heterogeneous_structures"
-HYBRID = "table2_fig11_hybrid"
+
 APART, ALIKE = {"spread": "heterogeneous"}, {"spread": "homogeneous"}
 
 
@@ -161,18 +161,6 @@ def graphs_over(*pairs):
     """Returns by what share the regret on a graph is above that on another."""
     return lambda r, T: {
         "": {f"{a} over {b}": r(F10, T, graph=a) / r(F10, T, graph=b) - 1 for a, b in pairs}
-    }
-
-
-def waits(name, axis, pairs, **others):
-    """Returns by what share the second has less regret while waiting than the first."""
-    return lambda r, T: {
-        "": {
-            f"{b} below {a}": 1
-            - r(name, T, "waiting_regret", **{axis: b}, **others)
-            / r(name, T, "waiting_regret", **{axis: a}, **others)
-            for a, b in pairs
-        }
     }
 
 

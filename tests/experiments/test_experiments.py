@@ -187,7 +187,7 @@ def test_figures_are_legible_and_say_what_they_show(monkeypatch, tmp_path, name,
     module, kept = command.load_experiment(name), drawn(monkeypatch)
     module.draw({T: made_up(monkeypatch, name, T) for T in horizons}, tmp_path)
     pictures_of = PICTURES.get(name, [name])
-    assert list(kept) == [f"{each}{end}" for each in pictures_of for end in ("", "_column")]
+    assert list(kept) == pictures_of
     for each in pictures_of:
         alt, caption = readable(kept, each, tmp_path)
         told = "10⁴" if len(horizons) == 1 else "10⁴, 10⁵ and 10⁶"
@@ -265,7 +265,7 @@ def test_tables_of_figures_are_those_of_the_data(monkeypatch, tmp_path, name):
             assert found[-1]["mean"] == pytest.approx(values.mean(), rel=1e-9)
             mean, low, high = (found[-1][end] for end in ("mean", "lower", "upper"))
             assert low < mean < high or (values == 0).all()
-        page = pictures.Page(narrow=False)
+        page = pictures.Page()
         picture.draw(page)
         panels = iter(page.figure.axes)
         for quantity in dict.fromkeys(key[1] for key in rows):
@@ -338,7 +338,7 @@ def test_audits_are_drawn_with_their_bins_and_their_table(monkeypatch, tmp_path)
 
 def test_large_numbers_are_counted_in_a_power_that_the_label_tells():
     """Catches an offset beside the axis, an untold power, and panels with different ones."""
-    page = pictures.Page(narrow=False)
+    page = pictures.Page()
     left, right = page.panels(["regret"], ["one", "other"], ["slot t"])[0]
     left.plot([0, 10**6], [0, 4000])
     right.plot([0, 100], [0, 60_000])
@@ -359,8 +359,7 @@ def test_large_numbers_are_counted_in_a_power_that_the_label_tells():
         assert pictures._with_power(label, 0) == label
 
 
-@pytest.mark.parametrize("narrow", [False, True])
-def test_no_figure_is_higher_than_a_page(narrow):
+def test_no_figure_is_higher_than_a_page():
     """Catches panels that add up to more than 22 cm, and one that is cut to fit."""
     heights = []
 
@@ -371,16 +370,16 @@ def test_no_figure_is_higher_than_a_page(narrow):
             panel.set_xlabel("slot t")
         heights.append(panels)
 
-    figure = pictures.fitted(draw, narrow)
+    figure = pictures.fitted(draw)
     assert 20.0 < 2.54 * figure.get_figheight() <= 22.0 and len(heights) > 1
-    legible(figure, pictures.COLUMN if narrow else pictures.PAGE)
+    legible(figure, pictures.PAGE)
 
     def legends(page):
         page.places(1)
         page.handles = [Line2D([], [], label=f"line {i} " + "x" * 90) for i in range(80)]
 
     with pytest.raises(ValueError, match="cm higher than a page: give it fewer panels"):
-        pictures.fitted(legends, narrow)
+        pictures.fitted(legends)
 
 
 def test_captions_count_what_went_wrong_and_where(monkeypatch):
@@ -457,7 +456,7 @@ def test_values_out_of_range_are_refused(capsys, arguments):
 def test_short_names_mean_their_experiments():
     """Catches one that cannot be asked for, is never run or checked, and two told alike."""
     short = [f"fig{n:02}" for n in range(4, 14)] + ["table1", "table2"]
-    others = {"readings", "audit", "claims", "ratings", "pages"}
+    others = {"readings", "audit", "claims", "pages"}
     others |= {"theory_runs", *ARENA}
     assert {command.find_name(name) for name in short} | others == set(command.NAMES)
     others |= {"fig09_graphs"}

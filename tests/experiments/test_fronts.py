@@ -61,7 +61,7 @@ def results(parts, dials):
 
 def panels_of(picture):
     """Returns the panels of a picture as it is drawn."""
-    page = pictures.Page(narrow=False)
+    page = pictures.Page()
     picture.draw(page)
     return page.figure.axes
 

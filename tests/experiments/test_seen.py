@@ -8,10 +8,7 @@ from experiments import common, pictures, seen
 
 
 def test_counts_and_signs_are_those_of_the_numbers():
-    """Catches "each" of some, an interval over 0 counted on a side, 2 % of another reference."""
-    assert seen.tally([True, True], "lines") == "each of 2 lines"
-    assert seen.tally([True, False, False], "lines") == "1 of 3 lines"
-    assert seen.tally([False] * 3, "lines") == "none of 3 lines"
+    """Catches a lost sign, and names grouped under other words."""
     assert seen.percent(3, 200) == "+1.5 %" and seen.percent(-400, 200) == "-200 %"
     assert seen.percent(0, 200) == "0 %"
     assert seen.listed("abc") == "a, b and c" and seen.listed("a") == "a"
@@ -24,7 +21,7 @@ def test_counts_and_signs_are_those_of_the_numbers():
 def test_per_cent_are_drawn_where_an_effect_is_small():
     """Catches an axis for effects of 2 % or more, for 0 in every seed, or on another scale."""
     assert pictures.faint([(100, [50, -1.9])]) and not pictures.faint([(100, [2, 0, -30])])
-    page = pictures.Page(narrow=False)
+    page = pictures.Page()
     ((panel, other),) = page.panels(["difference"], ["", ""])
     panel.set_ylim(0, 30), other.set_ylim(0, 6)
     page.percent([panel, other], [2000, 300], [[25, 20], [5]])

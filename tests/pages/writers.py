@@ -108,8 +108,8 @@ def write_arena(folder, replace):
 class Blank(pictures.Page):
     """A page on which nothing is drawn."""
 
-    def __init__(self, narrow, squeeze=1.0):
-        self.narrow = narrow
+    def __init__(self, squeeze=1.0):
+        pass
 
     def finish(self):
         """Returns a figure without height."""
