@@ -70,15 +70,15 @@ def _instance(horizon: int, parts: Mapping[str, Any], shared: str = " and shared
 
 def _lines(names: Sequence[str], means: Mapping[str, np.ndarray]) -> list[list[str]]:
     """Returns the names, those whose curves nearly coincide together."""
-    found: list[list[str]] = []
+    results: list[list[str]] = []
     for name in names:
-        for line in found:
+        for line in results:
             if (abs(means[name] / means[line[0]] - 1) <= ALIKE).all():
                 line.append(name)
                 break
         else:
-            found.append([name])
-    return found
+            results.append([name])
+    return results
 
 
 def _label(names: Sequence[str]) -> str:
@@ -87,7 +87,7 @@ def _label(names: Sequence[str]) -> str:
 
 def _high(lines: Sequence[Sequence[str]], wide: float, columns: int = 1) -> float:
     """Returns how high a panel is beside which its legend fits, in inches."""
-    rows = sum(style.wrap_text(_label(each), wide).count("\n") + 1 for each in lines)
+    rows = sum(style.wrap_text(_label(item), wide).count("\n") + 1 for item in lines)
     return max(1.4, 0.45 + 0.135 * (rows + len(lines) / 3) / columns)
 
 
@@ -109,11 +109,11 @@ def curves_page(bands: Mapping[str, Any], horizon: int) -> Callable[[pictures.Pa
         bands: By contestant.
         horizon: T.
     """
-    means = {each: band["mean"].sel(time=slice(100, None)).values for each, band in bands.items()}
+    means = {item: band["mean"].sel(time=slice(100, None)).values for item, band in bands.items()}
     low, high = min(map(np.min, means.values())), max(map(np.max, means.values()))
     groups: dict[str, list[str]] = {}
-    for each in bands:
-        groups.setdefault(LINE_UP[each].trust, []).append(each)
+    for item in bands:
+        groups.setdefault(LINE_UP[item].trust, []).append(item)
     shown = [trust for trust in TRUST if trust in groups]
 
     lines = {trust: _lines(groups[trust], means) for trust in shown}
@@ -121,7 +121,7 @@ def curves_page(bands: Mapping[str, Any], horizon: int) -> Callable[[pictures.Pa
     low = min(low, rate * math.log(AGENTS * 100))
 
     def page(page: pictures.Page) -> None:
-        panels = page.places(len(shown), 2, [_high(each, 1.05) for each in lines.values()])
+        panels = page.places(len(shown), 2, [_high(item, 1.05) for item in lines.values()])
         for panel, trust in zip(panels, shown, strict=True):
             first = bands[REFERENCE]
             panel.plot(first.time, first["mean"], color="0.75", linewidth=2.8, zorder=1)
@@ -145,7 +145,7 @@ def curves_page(bands: Mapping[str, Any], horizon: int) -> Callable[[pictures.Pa
 
 def _draw_curves(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) -> list[Path]:
     """Regret over time, a panel for everybody who is told the same."""
-    bands = {each: fmab.confidence_band(data.regret, common.LEVEL) for each, data in parts.items()}
+    bands = {item: fmab.confidence_band(data.regret, common.LEVEL) for item, data in parts.items()}
     caption = (
         f"{_instance(horizon, parts)}. Regret is summed over agents. Lines: means over the seeds; "
         f"shaded: simultaneous 95 % bands. {ONE_LINE}. Above each panel: who is trusted, and with "
@@ -157,9 +157,9 @@ def _draw_curves(parts: Mapping[str, Any], horizon: int, folder: Path, name: str
         f"message of CDP-MAB, DDP-MAB and HDP-MAB leaks {AGENTS}, of the others 1; at matched "
         f"trust: [figure]({name.replace('regret', 'leak')}.md)."
     )
-    table = [final_row(each, data, parts[REFERENCE]) for each, data in parts.items()]
+    table = [final_row(item, data, parts[REFERENCE]) for item, data in parts.items()]
     alt = f"Regret of {len(parts)} algorithms over time, a panel for each kind of trust."
-    labelled = {LINE_UP[each].label: band for each, band in bands.items()}
+    labelled = {LINE_UP[item].label: band for item, band in bands.items()}
     rows = pictures.band_rows(labelled, quantity="regret")
     for row in table:
         rows += [
@@ -182,14 +182,14 @@ def matched_rows(parts: Mapping[Any, Any]) -> list[dict[str, Any]]:
                 continue
             places = several.Ranks(entrants, common.LEVEL).places
             start = {"view": what.who, "accountant": what.leak, "ε": leak}
-            for each in entrants:
-                first, last = places[each.label][:2]
+            for item in entrants:
+                first, last = places[item.label][:2]
                 rows.append(
                     start
                     | {
-                        "algorithm": each.label,
-                        "seeds": len(each.regret),
-                        "regret at T": common.interval(each.regret),
+                        "algorithm": item.label,
+                        "seeds": len(item.regret),
+                        "regret at T": common.interval(item.regret),
                         "place from": first,
                         "to": last,
                         "of": len(entrants),
@@ -203,44 +203,46 @@ def matched_rows(parts: Mapping[Any, Any]) -> list[dict[str, Any]]:
 
 def matched_table(view: str, parts: Mapping[Any, Any]) -> list[dict[str, Any]]:
     """Returns a row for each contestant of a view, a column for each leak."""
-    told = [row for row in matched_rows(parts) if row["view"] == VIEWS[view].who]
-    found: dict[str, dict[str, Any]] = {}
-    for row in told:
+    rows = [row for row in matched_rows(parts) if row["view"] == VIEWS[view].who]
+    results: dict[str, dict[str, Any]] = {}
+    for row in rows:
         if "seeds" in row:
             place = several.Place(row["place from"], row["to"], row["seeds"]).text
-            own = found.setdefault(
+            cells = results.setdefault(
                 row["algorithm"], {"algorithm": row["algorithm"], "seeds": row["seeds"]}
             )
-            own[f"ε = {row['ε']:g}"] = f"{common.cell(row['regret at T'])}; {place} of {row['of']}"
-    return list(found.values())
+            cells[f"ε = {row['ε']:g}"] = (
+                f"{common.cell(row['regret at T'])}; {place} of {row['of']}"
+            )
+    return list(results.values())
 
 
 def leaks_page(
-    found: Mapping[tuple[str, str], np.ndarray], yardstick: float | None, horizon: int
+    results: Mapping[tuple[str, str], np.ndarray], yardstick: float | None, horizon: int
 ) -> Callable[[pictures.Page], None]:
     """Returns what draws regret at T against the leak, a panel for each view.
 
     Args:
-        found: [leak, 3] mean with its interval, by view and contestant.
+        results: [leak, 3] mean with its interval, by view and contestant.
         yardstick: Regret of who tells nothing; None where nobody was run.
         horizon: T.
     """
     members: dict[str, list[str]] = {}
-    for view, name in found:
+    for view, name in results:
         members.setdefault(view, []).append(name)
     bound = [least_possible(leak, horizon) for leak in LEAKS]
-    low = min(min(bound), *(values[:, 1].min() for values in found.values()))
+    low = min(min(bound), *(values[:, 1].min() for values in results.values()))
     low = low if yardstick is None else min(low, yardstick)
-    top = max(values[:, 2].max() for values in found.values())
+    top = max(values[:, 2].max() for values in results.values())
     lines = {
-        view: _lines(names, {each: found[view, each][:, 0] for each in names})
+        view: _lines(names, {item: results[view, item][:, 0] for item in names})
         for view, names in members.items()
     }
     # A contestant has one look in all panels.
-    place = {each: i for i, each in enumerate(dict.fromkeys(each for _, each in found))}
+    place = {item: i for i, item in enumerate(dict.fromkeys(item for _, item in results))}
 
     def page(page: pictures.Page) -> None:
-        high = [max(2.0, _high(each, 0.95, 2)) for each in lines.values()]
+        high = [max(2.0, _high(item, 0.95, 2)) for item in lines.values()]
         panels = page.places(len(members), 1, high)
         for panel, view in zip(panels, members, strict=True):
             if view != "actions" and yardstick is not None:
@@ -249,11 +251,11 @@ def leaks_page(
             words = "lower bound in the end"
             panel.plot(LEAKS, bound, color="0.5", linestyle=BOUND, linewidth=0.9, label=words)
             for line in lines[view]:
-                mean, lower, upper = found[view, line[0]].T
+                mean, lower, upper = results[view, line[0]].T
                 marker = style.MARKERS[place[line[0]] % len(style.MARKERS)]
-                own = style.get_line_style(place[line[0]]) | {"marker": marker, "markersize": 3}
-                panel.vlines(LEAKS, lower, upper, color=own["color"], linewidth=0.8)
-                panel.plot(LEAKS, mean, label=_label(line), **own)
+                look = style.get_line_style(place[line[0]]) | {"marker": marker, "markersize": 3}
+                panel.vlines(LEAKS, lower, upper, color=look["color"], linewidth=0.8)
+                panel.plot(LEAKS, mean, label=_label(line), **look)
             panel.set(xscale="log", yscale="log", ylim=(0.8 * max(low, 1), 1.3 * top))
             panel.margins(x=0.04)
             panel.set_title(VIEWS[view].who, fontsize=FONT, pad=3, loc="left")
@@ -269,16 +271,16 @@ def _draw_leaks(
 ) -> list[Path]:
     """Regret at T against the leak, a panel for each view; who tells nothing as a yardstick."""
     members = {
-        view: [each for each in what.makers if (view, each, LEAKS[0]) in parts]
+        view: [item for item in what.makers if (view, item, LEAKS[0]) in parts]
         for view, what in VIEWS.items()
     }
     members = {view: names for view, names in members.items() if names}
-    found = {
-        (view, each): np.array(
-            [common.interval(parts[view, each, leak].regret.isel(time=-1)) for leak in LEAKS]
+    results = {
+        (view, item): np.array(
+            [common.interval(parts[view, item, leak].regret.isel(time=-1)) for leak in LEAKS]
         )
         for view, names in members.items()
-        for each in names
+        for item in names
     }
     yardstick = None if quiet is None else float(quiet.regret.isel(time=-1).mean())
     caption = (
@@ -295,31 +297,31 @@ def _draw_leaks(
     rows = matched_rows(parts)
     alt = "Regret at T against the leak, a panel for each view."
     shown = [row for row in rows if not row["why not run"]]
-    page = leaks_page(found, yardstick, horizon)
+    page = leaks_page(results, yardstick, horizon)
     return pictures.publish(pictures.Picture(name, page, caption, alt, rows, shown), folder)
 
 
 def _draw_spreads(parts: Mapping[Any, Any], horizon: int, folder: Path, name: str) -> list[Path]:
     """Regret at T with agents that are alike, and with agents that differ."""
     members = list(dict.fromkeys(name for name, _ in parts))
-    found = {
-        (each, words): common.interval(parts[each, words].regret.isel(time=-1))
-        for each in members
+    results = {
+        (item, words): common.interval(parts[item, words].regret.isel(time=-1))
+        for item in members
         for words in SPREADS
     }
-    order = sorted(members, key=lambda each: -found[each, "agents differ"][0])
+    order = sorted(members, key=lambda item: -results[item, "agents differ"][0])
 
     table = [
         {
-            "algorithm": LINE_UP[each].label,
-            "seeds, where they differ": parts[each, "agents differ"].sizes["seed"],
-            "seeds, where alike": parts[each, "agents alike"].sizes["seed"],
-            **{words: found[each, words] for words in SPREADS},
+            "algorithm": LINE_UP[item].label,
+            "seeds, where they differ": parts[item, "agents differ"].sizes["seed"],
+            "seeds, where alike": parts[item, "agents alike"].sizes["seed"],
+            **{words: results[item, words] for words in SPREADS},
             "agents that play a worse arm, where they differ": common.interval(
-                parts[each, "agents differ"].agents_worse
+                parts[item, "agents differ"].agents_worse
             ),
         }
-        for each in order[::-1]
+        for item in order[::-1]
     ]
     share = common.disagreement(AGENTS, ARMS, SPREADS["agents differ"])
     caption = (

@@ -53,8 +53,8 @@ class Dial(NamedTuple):
     places: Mapping[str, Sequence[Any]]  # their values; all combinations are run
 
 
-def _message(leak: float, **own: Any) -> Any:
-    return fmab.cdp_mab(epsilon_message=leak, **own)
+def _message(leak: float, **params: Any) -> Any:
+    return fmab.cdp_mab(epsilon_message=leak, **params)
 
 
 DIALS = {
@@ -122,9 +122,9 @@ class Point(NamedTuple):
         }
 
 
-def horizons(given: Sequence[int]) -> list[int]:
+def horizons(options: Sequence[int]) -> list[int]:
     """Returns the horizon of the fronts; the longest that is given, where it is not among them."""
-    return [HORIZON if HORIZON in given else max(given)]
+    return [HORIZON if HORIZON in options else max(options)]
 
 
 def sweep(
@@ -132,17 +132,17 @@ def sweep(
 ) -> dict[Any, xr.Dataset]:
     """Runs the dials; returns results by view, leak, contestant and settings."""
     dials = {}
-    for view, each, leak, settings in _placed(names):
-        entry = LINE_UP[each.name]
-        told = _words(settings)
-        dials[view, leak, each.name, told] = arena.run(
+    for view, dial, leak, settings in _placed(names):
+        entry = LINE_UP[dial.name]
+        text = _words(settings)
+        dials[view, leak, dial.name, text] = arena.run(
             entry,
-            each.maker(leak, **settings),
+            dial.maker(leak, **settings),
             0.0,
             horizon,
             entry.seeds("b", horizon, seeds),
             store,
-            f"{leak:g}-{re.sub('[^0-9a-z.]+', '-', told)}",
+            f"{leak:g}-{re.sub('[^0-9a-z.]+', '-', text)}",
             times=2,
         )
     return dials
@@ -151,19 +151,19 @@ def sweep(
 def _placed(names: Sequence[str]) -> Iterator[tuple[str, Dial, float, dict[str, Any]]]:
     """Yields every place of every dial, at every leak that is told of, but for the arena's own."""
     for view, dials in DIALS.items():
-        for each, leak in itertools.product(dials, FRONT_LEAKS):
-            for values in itertools.product(*each.places.values()):
-                settings = dict(zip(each.places, values, strict=True))
-                usual = VIEWS[view].makers[each.name](leak)
-                if each.name in names and each.maker(leak, **settings) != usual:
-                    yield view, each, leak, settings
+        for dial, leak in itertools.product(dials, FRONT_LEAKS):
+            for values in itertools.product(*dial.places.values()):
+                settings = dict(zip(dial.places, values, strict=True))
+                usual = VIEWS[view].makers[dial.name](leak)
+                if dial.name in names and dial.maker(leak, **settings) != usual:
+                    yield view, dial, leak, settings
 
 
 def _words(settings: Mapping[str, Any]) -> str:
     """Returns settings that are chosen, in words."""
-    told = settings.items()
+    pairs = settings.items()
     plain = {("participation", 1.0), ("scale", 1.0)}
-    return ", ".join(f"{k} {v:g}" for k, v in told if v is not None and (k, v) not in plain)
+    return ", ".join(f"{k} {v:g}" for k, v in pairs if v is not None and (k, v) not in plain)
 
 
 def points(
@@ -200,33 +200,33 @@ def points(
 
 def radii(parts: Mapping[Any, Any], dials: Mapping[Any, Any], leak: float) -> dict[float, Point]:
     """Returns CDP-MAB by the factor of its radius, all agents reporting, at a leak of messages."""
-    found = {}
-    for each in points("messages", leak, parts, dials, unproven=True):
-        if each.name == "cdp_scaled" and not each.settings:
-            found[SCALE] = each
-        elif each.name == REFERENCE and "participation" not in each.settings:
-            found[float(each.settings.removeprefix("scale ") or 1)] = each
-    return dict(sorted(found.items()))
+    candidates = {}
+    for point in points("messages", leak, parts, dials, unproven=True):
+        if point.name == "cdp_scaled" and not point.settings:
+            candidates[SCALE] = point
+        elif point.name == REFERENCE and "participation" not in point.settings:
+            candidates[float(point.settings.removeprefix("scale ") or 1)] = point
+    return dict(sorted(candidates.items()))
 
 
-def front(found: Sequence[Point], sent: str) -> list[Point]:
+def front(candidates: Sequence[Point], sent: str) -> list[Point]:
     """Returns those that none beats in mean regret and in the mean of what is sent, at once.
 
     Args:
-        found: All of a view and a leak.
+        candidates: All of a view and a leak.
         sent: "links" or "bits".
 
     Returns:
         By what is sent, the least first.
     """
 
-    def price(each: Point) -> tuple[float, float]:
-        return float(getattr(each, sent).mean()), each.mean
+    def price(point: Point) -> tuple[float, float]:
+        return float(getattr(point, sent).mean()), point.mean
 
     best: list[Point] = []
-    for each in sorted(found, key=price):
-        if not best or each.mean < best[-1].mean:
-            best.append(each)
+    for point in sorted(candidates, key=price):
+        if not best or point.mean < best[-1].mean:
+            best.append(point)
     return best
 
 
@@ -236,17 +236,17 @@ def front_rows(
     """Returns a row for every configuration at every leak, with its tail and where it leads."""
     rows = []
     for leak in FRONT_LEAKS:
-        found = points(view, leak, parts["b"], dials)
-        leads = {sent: front(found, sent) for sent in ("links", "bits")}
-        for each in sorted(found, key=lambda one: one.mean):
-            fronts = [sent for sent in leads if any(each is one for one in leads[sent])]
+        candidates = points(view, leak, parts["b"], dials)
+        leads = {sent: front(candidates, sent) for sent in ("links", "bits")}
+        for point in sorted(candidates, key=lambda one: one.mean):
+            fronts = [sent for sent in leads if any(point is one for one in leads[sent])]
             rows.append(
                 {
                     "ε": f"{leak:g}",
-                    "algorithm": LINE_UP[each.name].label,
-                    "settings": each.settings,
-                    **each.cells,
-                    "bits sent": common.interval(each.bits),
+                    "algorithm": LINE_UP[point.name].label,
+                    "settings": point.settings,
+                    **point.cells,
+                    "bits sent": common.interval(point.bits),
                     "on the front of": " and ".join(fronts),
                 }
             )
@@ -259,13 +259,13 @@ def capped(
     """Returns, for each cap on links, who has the least mean regret below it, and its tail."""
     rows = []
     for view, leak, cap in CAPS:
-        found = points(view, leak, parts["b"], dials)
-        within = [each for each in found if each.links.mean() <= cap]
+        candidates = points(view, leak, parts["b"], dials)
+        within = [point for point in candidates if point.links.mean() <= cap]
         if not within:
             continue
-        least = min(within, key=lambda each: each.mean)
+        least = min(within, key=lambda point: point.mean)
         usual = "single" if cap == 0 else REFERENCE
-        theirs = [each for each in found if each.name == usual and not each.settings]
+        usual_points = [point for point in candidates if point.name == usual and not point.settings]
         rows.append(
             {
                 "view": VIEWS[view].who,
@@ -273,9 +273,9 @@ def capped(
                 "links, at most": f"{cap:,}",
                 "least regret": least.label,
                 **least.cells,
-                LINE_UP[REFERENCE].label: f"{theirs[0].mean:,.0f} with "
-                f"{theirs[0].links.mean():,.0f} links"
-                if theirs
+                LINE_UP[REFERENCE].label: f"{usual_points[0].mean:,.0f} with "
+                f"{usual_points[0].links.mean():,.0f} links"
+                if usual_points
                 else "",
                 "lower bound": f"{least_possible(leak, horizon, alone=cap == 0):,.0f}",
             }

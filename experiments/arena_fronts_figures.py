@@ -60,10 +60,10 @@ def judge(load: Load, folder: Path) -> list[Path]:
 
 def _setting(horizon: int, seeds: Iterable[int]) -> str:
     most, least = max(numbers := list(seeds)), min(numbers)
-    told = f"{most:,}" if most == least else f"{least:,} to {most:,}"
+    numbers_text = f"{most:,}" if most == least else f"{least:,} to {most:,}"
     return (
         f"M = {AGENTS} agents that are alike, K = {ARMS} arms, means U[0, 1] drawn for each seed, "
-        f"T = {write_count(horizon)} slots, {told} seeds. Where agents are alone and are "
+        f"T = {write_count(horizon)} slots, {numbers_text} seeds. Where agents are alone and are "
         "simulated in "
         f"slots or episodes, {STAND_INS} agents are run and their regret is multiplied by "
         f"{AGENTS} / {STAND_INS}"
@@ -71,38 +71,47 @@ def _setting(horizon: int, seeds: Iterable[int]) -> str:
 
 
 def front_page(
-    told: Mapping[float, Sequence[Point]], horizon: int
+    candidates: Mapping[float, Sequence[Point]], horizon: int
 ) -> Callable[[pictures.Page], None]:
     """Returns what draws regret at T against links and against bits, a row for each leak.
 
     Args:
-        told: All configurations of a leak.
+        candidates: All configurations of a leak.
         horizon: T.
     """
-    bound = {leak: least_possible(leak, horizon) for leak in told}
+    bound = {leak: least_possible(leak, horizon) for leak in candidates}
     faint = "0.65"
     leads = {
-        (leak, sent): front(each, sent) for leak, each in told.items() for sent in ("links", "bits")
+        (leak, sent): front(point, sent)
+        for leak, point in candidates.items()
+        for sent in ("links", "bits")
     }
     # CDP-MAB is shown wherever it stands, as the arena has it.
-    named = [REFERENCE, *(each.name for best in leads.values() for each in best)]
+    named = [REFERENCE, *(point.name for best in leads.values() for point in best)]
     place = {name: index for index, name in enumerate(dict.fromkeys(named))}
 
     def marker(name: str) -> dict[str, Any]:
-        own = style.get_line_style(place[name])
-        return {"marker": style.MARKERS[place[name] % len(style.MARKERS)], "color": own["color"]}
+        look = style.get_line_style(place[name])
+        return {"marker": style.MARKERS[place[name] % len(style.MARKERS)], "color": look["color"]}
 
     def page(page: pictures.Page) -> None:
         panels = page.places(len(leads), across=2, height=1.9)
         for panel, ((leak, sent), best) in zip(panels, leads.items(), strict=True):
-            at = {id(each): (float(getattr(each, sent).mean()), each.mean) for each in told[leak]}
+            at = {
+                id(point): (float(getattr(point, sent).mean()), point.mean)
+                for point in candidates[leak]
+            }
             panel.plot(*zip(*at.values(), strict=True), "o", ms=2, color=faint, zorder=1, ls="none")
-            ends = [at[id(each)] for each in best]
+            ends = [at[id(point)] for point in best]
             panel.plot(*zip(*ends, strict=True), drawstyle="steps-post", lw=0.9, color="0.3")
             panel.axhline(bound[leak], color="0.35", linestyle=BOUND, linewidth=0.9)
-            usual = [each for each in told[leak] if each.name == REFERENCE and not each.settings]
-            for each in (*usual, *best):
-                panel.plot(*at[id(each)], ms=4, ls="none", zorder=3, **marker(each.name))
+            usual = [
+                point
+                for point in candidates[leak]
+                if point.name == REFERENCE and not point.settings
+            ]
+            for point in (*usual, *best):
+                panel.plot(*at[id(point)], ms=4, ls="none", zorder=3, **marker(point.name))
             positive = [x for x, _ in at.values() if x > 0]
             panel.set_yscale("log")
             if positive:
@@ -130,8 +139,8 @@ def _draw_front(
 ) -> list[Path]:
     """Regret at T against links and against bits, a row for each leak."""
     what = VIEWS[view]
-    found = {leak: points(view, leak, parts["b"], dials) for leak in FRONT_LEAKS}
-    told = {leak: list(each) for leak, each in found.items() if each}
+    results = {leak: points(view, leak, parts["b"], dials) for leak in FRONT_LEAKS}
+    candidates = {leak: list(point) for leak, point in results.items() if point}
     rows = front_rows(view, parts, dials)
     seeds = [row["seeds"] for row in rows]
     caption = (
@@ -146,7 +155,7 @@ def _draw_front(
         "released bit has 1, an arm's name 7, every other number 64."
     )
     alt = f"Regret against links and bits, a row for each leak against {what.who}."
-    page = front_page(told, horizon)
+    page = front_page(candidates, horizon)
     picture = pictures.Picture(f"arena_front_{view}", page, caption, alt, rows, rows)
     return pictures.publish(picture, folder)
 
@@ -157,24 +166,24 @@ def radius_rows(
     """Returns a row for every factor at every leak, and those of KL-SE beside them."""
     rows = []
     for leak in FRONT_LEAKS:
-        beside = [each for each in points("messages", leak, parts["b"], dials) if _beside(each)]
-        own = radii(parts["b"], dials, leak)
-        for factor, each in [*own.items(), *(("", each) for each in beside)]:
+        rivals = [point for point in points("messages", leak, parts["b"], dials) if _beside(point)]
+        by_factor = radii(parts["b"], dials, leak)
+        for factor, point in [*by_factor.items(), *(("", point) for point in rivals)]:
             rows.append(
                 {
                     "ε": f"{leak:g}",
-                    "algorithm": LINE_UP[each.name if factor == "" else REFERENCE].label,
+                    "algorithm": LINE_UP[point.name if factor == "" else REFERENCE].label,
                     "factor of the radius": factor,
-                    **each.cells,
+                    **point.cells,
                     "lower bound": f"{least_possible(leak, horizon):,.0f}",
                 }
             )
     return rows
 
 
-def _beside(each: Point) -> bool:
+def _beside(point: Point) -> bool:
     """Whether it is drawn beside CDP-MAB's radii."""
-    return each.name in BESIDE and not each.settings
+    return point.name in BESIDE and not point.settings
 
 
 def _draw_radius(
@@ -200,27 +209,27 @@ def _draw_radius(
 
 def radius_page(rows: Rows, horizon: int = HORIZON) -> Callable[[pictures.Page], None]:
     """Returns what draws regret over the factor of the radius from the rows of the CSV."""
-    own: dict[float, list[Any]] = {float(row["ε"]): [] for row in rows}
-    beside: dict[float, list[Any]] = {leak: [] for leak in own}
+    cdp_rows: dict[float, list[Any]] = {float(row["ε"]): [] for row in rows}
+    rivals: dict[float, list[Any]] = {leak: [] for leak in cdp_rows}
     for row in rows:
-        (beside if row["factor of the radius"] == "" else own)[float(row["ε"])].append(row)
+        (rivals if row["factor of the radius"] == "" else cdp_rows)[float(row["ε"])].append(row)
     # Of what is drawn side by side, one scale.
-    low = 0.7 * min(least_possible(leak, horizon) for leak in own)
+    low = 0.7 * min(least_possible(leak, horizon) for leak in cdp_rows)
     high = 1.4 * max(row["regret at T"][2] for row in rows)
     color = style.get_line_style(0)["color"]
 
     def draw(page: pictures.Page) -> None:
-        panels = page.places(len(own), across=min(3, len(own)), height=2.4)
-        for panel, (leak, here) in zip(panels, own.items(), strict=True):
-            x = [row["factor of the radius"] for row in here]
-            mean, lower, upper = np.array([row["regret at T"] for row in here]).T
+        panels = page.places(len(cdp_rows), across=min(3, len(cdp_rows)), height=2.4)
+        for panel, (leak, leak_rows) in zip(panels, cdp_rows.items(), strict=True):
+            x = [row["factor of the radius"] for row in leak_rows]
+            mean, lower, upper = np.array([row["regret at T"] for row in leak_rows]).T
             panel.vlines(x, lower, upper, color=color, lw=0.8)
             panel.plot(x, mean, color=color, lw=0.9)
             for whole_, face in ((True, color), (False, "white")):
-                at = [i for i, row in enumerate(here) if (not row[LOST]) == whole_]
+                at = [i for i, row in enumerate(leak_rows) if (not row[LOST]) == whole_]
                 look: dict[str, Any] = {"ls": "none", "ms": 4, "mfc": face, "color": color}
                 panel.plot([x[i] for i in at], mean[at], marker="o", **look)
-            for index, row in enumerate(beside[leak], 1):
+            for index, row in enumerate(rivals[leak], 1):
                 panel.axhline(
                     row["regret at T"][0], label=row["algorithm"], **style.get_line_style(index)
                 )

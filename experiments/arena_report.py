@@ -45,8 +45,8 @@ _LEDGER_NOTES = (
 
 def judge(load: Callable[[str], Mapping[int, Any]], folder: Path) -> list[Path]:
     """Writes ARENA.md, and its tables as CSV, from what `load` has of an experiment, by horizon."""
-    found, settings = load("arena"), load("arena_settings")
-    tables = {f"arena_T{common.power(T)}": _rows(parts["a"]) for T, parts in found.items()}
+    results, settings = load("arena"), load("arena_settings")
+    tables = {f"arena_T{common.power(T)}": _rows(parts["a"]) for T, parts in results.items()}
     ledger = _ledger()
     folder.mkdir(parents=True, exist_ok=True)
     written = [
@@ -63,9 +63,9 @@ def judge(load: Callable[[str], Mapping[int, Any]], folder: Path) -> list[Path]:
         f"over seeds (Student t). {STAND_INS}",
         "",
     ]
-    for (T, parts), (name, rows) in zip(found.items(), tables.items(), strict=True):
+    for (T, parts), (name, rows) in zip(results.items(), tables.items(), strict=True):
         lines += [*_horizon(T, parts, rows, name.removeprefix("arena_")), ""]
-    lines += arena_fronts.sections(found, load("arena_fronts"))
+    lines += arena_fronts.sections(results, load("arena_fronts"))
     lines += ["## Who sees what", "", *common.table_lines(ledger), "", _LEDGER_NOTES, ""]
     lines += ["## Who takes part", "", READ, "", *common.table_lines(_sources()), ""]
     lines += ["## The authors' own settings", "", *arena_settings.section(settings)]
@@ -138,7 +138,7 @@ MATCHED = (
 def _ledger() -> list[dict[str, Any]]:
     """Returns the privacy ledger of every contestant, and of coalitions that something covers."""
 
-    def told(epsilon: float) -> str:
+    def write_epsilon(epsilon: float) -> str:
         return "no bound" if math.isinf(epsilon) else f"{epsilon:.3g}"
 
     return [
@@ -146,8 +146,8 @@ def _ledger() -> list[dict[str, Any]]:
             "algorithm": entry.label,
             "who": row.viewer,
             "sees": row.observation,
-            "ε": told(row.epsilon),
-            "ε up to δ": told(row.epsilon_at_delta),
+            "ε": write_epsilon(row.epsilon),
+            "ε up to δ": write_epsilon(row.epsilon_at_delta),
             "why": row.why,
             "source": row.source,
         }
@@ -178,26 +178,26 @@ def _rows(parts: Mapping[str, Any]) -> list[dict[str, Any]]:
     for names in _groups(parts).values():
         entrants = [arena.entrant(name, parts[name]) for name in names]
         places = several.Ranks(entrants, common.LEVEL).places
-        common_seeds = min(len(each.regret) for each in entrants)
-        own = []
+        common_seeds = min(len(item.regret) for item in entrants)
+        ranked = []
         for name, entrant in zip(names, entrants, strict=True):
             place = places[entrant.label]
             row = arena.final_row(name, parts[name], reference)
             head, trust = row.pop("algorithm"), row.pop("who is trusted")
-            told = f"{place.text} of {len(names)}"
-            row = {"algorithm": head, "who is trusted": trust, "place": told} | row
-            own.append((place[:2], entrant.regret[:common_seeds].mean(), row))
-        rows += [row for _, _, row in sorted(own, key=lambda each: each[:2])]
+            rank = f"{place.text} of {len(names)}"
+            row = {"algorithm": head, "who is trusted": trust, "place": rank} | row
+            ranked.append((place[:2], entrant.regret[:common_seeds].mean(), row))
+        rows += [row for _, _, row in sorted(ranked, key=lambda item: item[:2])]
     return rows
 
 
 def _groups(names: Iterable[str]) -> dict[tuple[str, str], list[str]]:
     """Returns contestants by who is trusted, in words, and what leaks: in messages, or actions."""
-    found: dict[tuple[str, str], list[str]] = {}
+    results: dict[tuple[str, str], list[str]] = {}
     order = list(TRUST)
-    for name in sorted(names, key=lambda each: order.index(LINE_UP[each].trust)):
-        found.setdefault((arena.trusted(name), leak_of(name)), []).append(name)
-    return found
+    for name in sorted(names, key=lambda item: order.index(LINE_UP[item].trust)):
+        results.setdefault((arena.trusted(name), leak_of(name)), []).append(name)
+    return results
 
 
 def leak_of(name: str) -> str:

@@ -67,8 +67,8 @@ class Modest(CDP):
 
     def privacy(self, exchange: Exchange) -> dict[str, float]:
         """Returns epsilon twice."""
-        told = super().privacy(exchange)["epsilon"]
-        return {"epsilon": told, "epsilon_message": told}
+        epsilon = super().privacy(exchange)["epsilon"]
+        return {"epsilon": epsilon, "epsilon_message": epsilon}
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def one_noise() -> Iterator[None]:
 
     def stream_keys(key: Any, round_: Any, *streams: int) -> tuple[keys.Words, ...]:
         rounds = [1 if stream == keys.NOISE else round_ for stream in streams]
-        return tuple(usual(key, *each)[0] for each in zip(rounds, streams, strict=True))
+        return tuple(usual(key, *pair)[0] for pair in zip(rounds, streams, strict=True))
 
     keys.stream_keys = stream_keys
     try:
@@ -227,8 +227,8 @@ def audited(what: str, runs: int) -> Audit:
 def worst(findings: Iterable[Finding]) -> Finding:
     """Returns the finding that tells most against the claim."""
 
-    def tells(each: Finding) -> float:
-        return each.lower if each.claim == 0.0 else each.lower / each.claim
+    def tells(finding: Finding) -> float:
+        return finding.lower if finding.claim == 0.0 else finding.lower / finding.claim
 
     return max(findings, key=tells)
 
@@ -246,35 +246,37 @@ def sweep(
     return audits(max(FEWEST, RUNS_PER_SEED * seeds), names)
 
 
-def rows(found: dict[str, Audit]) -> list[dict[str, str]]:
+def rows(by_name: dict[str, Audit]) -> list[dict[str, str]]:
     """Returns the table: the worst finding of each row of a ledger in each view."""
-    made = []
-    for what, audit in found.items():
+    table = []
+    for what, audit in by_name.items():
         by_row: dict[tuple[str, ...], list[Finding]] = {}
-        for each in audit.findings:
-            by_row.setdefault((each.view, each.viewer, each.observation), []).append(each)
+        for finding in audit.findings:
+            by_row.setdefault((finding.view, finding.viewer, finding.observation), []).append(
+                finding
+            )
         for of_row in by_row.values():
-            each = worst(of_row)
-            share = f"{each.share:.3f}" if 0.0 < each.share < math.inf else ""
-            made.append(
+            finding = worst(of_row)
+            share = f"{finding.share:.3f}" if 0.0 < finding.share < math.inf else ""
+            table.append(
                 {
                     "mechanism": what,
-                    "who": each.viewer,
-                    "claim": "none" if math.isinf(each.claim) else f"{each.claim:.4g}",
+                    "who": finding.viewer,
+                    "claim": "none" if math.isinf(finding.claim) else f"{finding.claim:.4g}",
                     "δ": f"{audit.delta:g}",
-                    "lower bound": f"{each.lower:.4f}",
+                    "lower bound": f"{finding.lower:.4f}",
                     "share of the claim": share,
-                    "verdict": each.verdict,
+                    "verdict": finding.verdict,
                     "runs": f"{audit.runs}",
-                    "view": each.view,
-                    "seen": each.stream,
-                    "event": each.event,
+                    "view": finding.view,
+                    "seen": finding.stream,
+                    "event": finding.event,
                 }
             )
-    return made
+    return table
 
 
-def unseen(found: dict[str, Audit]) -> list[dict[str, str]]:
+def unseen(by_name: dict[str, Audit]) -> list[dict[str, str]]:
     """Returns what is claimed and no run can show."""
     return [
         {
@@ -284,19 +286,19 @@ def unseen(found: dict[str, Audit]) -> list[dict[str, str]]:
             "claim": "none" if math.isinf(row.epsilon) else f"{row.epsilon:.4g}",
             "why no run shows it": row.why,
         }
-        for what, audit in found.items()
+        for what, audit in by_name.items()
         for row in audit.unseen
     ]
 
 
 def draw(results: dict[int, dict[str, Audit]], folder: Path) -> list[Path]:
     """Draws the first audit at a claim of 1, with the table of all of them beside."""
-    found = next(iter(results.values()))
-    table, first = rows(found), found[FIRST]
-    of_broken = [found[what] for what in BROKEN if what in found]
-    caught = sum(each.is_contradicted for each in of_broken)
-    sound = [audit for what, audit in found.items() if what not in BROKEN]
-    wrong = sum(each.is_contradicted for each in sound)
+    by_name = next(iter(results.values()))
+    table, first = rows(by_name), by_name[FIRST]
+    of_broken = [by_name[what] for what in BROKEN if what in by_name]
+    caught = sum(audit.is_contradicted for audit in of_broken)
+    sound = [audit for what, audit in by_name.items() if what not in BROKEN]
+    wrong = sum(audit.is_contradicted for audit in sound)
     one = first.findings[0]
     caption = (
         f"CDP-MAB, M = {AGENTS} agents, at a claim of {one.claim:.4g}: {one.stream}. "
@@ -305,7 +307,7 @@ def draw(results: dict[int, dict[str, Audit]], folder: Path) -> list[Path]:
         f"with reward 1 to those with reward 0, where both have at least {FEW}; a mechanism that "
         "keeps its claim stays between plus and minus the claim. The table has all audits: all "
         f"bounds of one together are wrong with a chance of {first.level:g} at most, those of all "
-        f"{len(found)} with {len(found) * first.level:.2g}. Largest "
+        f"{len(by_name)} with {len(by_name) * first.level:.2g}. Largest "
         f"bound that so many runs can show: {first.most:.3g}. Of {len(sound)} audits of "
         f"mechanisms as they are, {wrong} {'is' if wrong == 1 else 'are'} contradicted. Of "
         f"{len(of_broken)} that are broken, {caught} are."
@@ -320,10 +322,10 @@ def draw(results: dict[int, dict[str, Audit]], folder: Path) -> list[Path]:
         _draw(page, one, bins)
 
     heads = ("mechanism", "who", "claim", "δ", "lower bound", "verdict", "seen")
-    told = [{head: row[head] for head in heads} for row in table]
-    written = pictures.publish(pictures.Picture("audit", page, caption, alt, bins, told), folder)
+    cells = [{head: row[head] for head in heads} for row in table]
+    written = pictures.publish(pictures.Picture("audit", page, caption, alt, bins, cells), folder)
     written.append(common.save_rows(table, folder / "audit_mechanisms.csv"))
-    if hidden := unseen(found):
+    if hidden := unseen(by_name):
         written.append(common.save_rows(hidden, folder / "audit_unseen.csv"))
     return written
 
@@ -351,11 +353,13 @@ def _draw(page: pictures.Page, one: Finding, bins: list[dict[str, Any]]) -> None
     edges = [bin["from"] for bin in bins] + [bins[-1]["to"]]
     handles = []
     for index, label in enumerate(("reward 0", "reward 1")):
-        own = style.get_line_style(index) | {"label": label}
+        look = style.get_line_style(index) | {"label": label}
         density = [bin[f"density, {label}"] for bin in bins]
-        above.stairs(density, edges, color=own["color"], alpha=0.15, fill=True)
-        above.stairs(density, edges, color=own["color"], ls=own["linestyle"], lw=own["linewidth"])
-        handles.append(Line2D([], [], **own))
+        above.stairs(density, edges, color=look["color"], alpha=0.15, fill=True)
+        above.stairs(
+            density, edges, color=look["color"], ls=look["linestyle"], lw=look["linewidth"]
+        )
+        handles.append(Line2D([], [], **look))
     seen = [
         ((bin["from"] + bin["to"]) / 2, bin["log ratio"]) for bin in bins if bin["log ratio"] != ""
     ]

@@ -291,10 +291,9 @@ def relabelled(handles: Sequence[Any], told: Sequence[str]) -> list[Any]:
     return found
 
 
-def line_up(axes: Axes, which: str = "y") -> None:
+def line_up(axes: Axes) -> None:
     """Draws a thin line where a difference is 0."""
-    draw = axes.axhline if which == "y" else axes.axvline
-    draw(0, color="0.4", linewidth=0.5, zorder=0.5)
+    axes.axhline(0, color="0.4", linewidth=0.5, zorder=0.5)
 
 
 def _write_below(axes: np.ndarray, below: Sequence[str], wide: float) -> None:

@@ -404,6 +404,8 @@ def test_captions_count_what_went_wrong_and_where(monkeypatch):
     assert found.endswith(f"The largest regret of a seed of these two kinds is {most}")
     assert "2 of 80 seeds lost the best arm" in both and "6 of 80 play a worse" in both
     assert "at T = 10⁴, Δ = 1/16, R = 2. 6 had not" in both
+    larger = common.caption("x", {10**4: data, 10**5: data.assign(regret=2 * data.regret)})
+    assert "two kinds is 10,000,000,000, at T = 10⁵, where" in larger
 
 
 def test_late_agents_wait_one_slot_more():
