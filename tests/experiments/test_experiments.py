@@ -94,7 +94,7 @@ def test_settings_are_the_papers(monkeypatch, name):
     study = stated(monkeypatch, name)
     swept = {axis.name: list(axis.values) for axis in study.axes}
     names = algorithm if isinstance(algorithm, list) else [algorithm]
-    assert [point.described["algorithm"] for point in study.points] == [
+    assert [point.description["algorithm"] for point in study.points] == [
         each for each in names for _ in range(len(study.points) // len(names))
     ]
     for point in study.points:

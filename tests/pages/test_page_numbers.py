@@ -191,10 +191,10 @@ SOURCES = (
 
 # Numbers that are neither measured nor computed, wherever they stand.
 STATED = (
+    (r"Beside p = 0\.4, a ring", "which case"),
     (r"arXiv \d{4}\.\d{5}", "a paper"),
     (r"Python 3\.\d+", "of pyproject.toml"),
     (r"\b9[59] % (confidence\s+)?(intervals?|bands?)|\b95 % \(Bonferroni\)|at\s+95 %", "a level"),
-    (r"one column of 8\.5 cm", "a width that journals ask for"),
     (r"tolerance of\s+t = 5 %", "the rule of verdicts"),
     (r"at leaks of 0\.1, 1 and 10", "of suites.toml"),
     (r"the second best 0\.01 behind", "of suites.toml"),
