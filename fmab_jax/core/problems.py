@@ -443,7 +443,9 @@ def _refuse_entry(field: str, array: np.ndarray, bad: np.ndarray, *advice: str) 
         refuse(f"{field}{place}", float(array[tuple(place)]), *advice)
 
 
-def _collapse_equal_rows(field: str, array: np.ndarray, axes: int, agents: Any) -> tuple[np.ndarray, int]:
+def _collapse_equal_rows(
+    field: str, array: np.ndarray, axes: int, agents: Any
+) -> tuple[np.ndarray, int]:
     """Returns the table with an axis of agents, of length 1 if their rows are equal, and M."""
     if agents is not None:
         agents = count("agents", agents, 1, MAX_AGENTS, "give the number of agents M")

@@ -248,7 +248,9 @@ class Elimination(Algorithm):
                 f"{type(self).__name__}.privacy",
                 "return epsilon and epsilon_message",
             )
-            refuse(field_name, "inherited, which states no noise", "its own where noisy = True", remedy)
+            refuse(
+                field_name, "inherited, which states no noise", "its own where noisy = True", remedy
+            )
         if math.isfinite(epsilon) and not math.isfinite(problem.rewards.sensitivity):
             remedy = "clip rewards to a range (Problem.ratings), or pass epsilon=None"
             allowed = "None (no noise) where rewards have no range"
