@@ -42,7 +42,7 @@ _IN_TURN = 12
 
 
 def is_clearly_behind(deficit: PerArm, radius: Scalar) -> Bool[Array, " arm"]:
-    """Tells which arms have an upper bound below the best lower one; see `Elimination.eliminates`."""
+    """Tells which arms have an upper bound below the best lower one."""
     return deficit > 2.0 * radius
 
 
