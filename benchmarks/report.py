@@ -196,8 +196,8 @@ def short(results: dict[str, Any], gpu: dict[str, Any] | None = None) -> str:
     (expert,) = (x["rate"] for n, x in contenders if n.startswith("expert") and "2 proc" in n)
     table = "\n".join(_table(["fmab_jax", "two CPU cores", f"one {gpu['device']}"], rows))
     scripts = (
-        f"Where agents are alike, an expert's NumPy script has {expert:,.0f} on the two cores, "
-        f"and a plain JAX script {gpu['rival']['trials_per_s']:,.0f} on the GPU."
+        f"Where agents are alike, an expert's NumPy script does {expert:,.0f} trials a second on "
+        f"the two cores, and a plain JAX script {gpu['rival']['trials_per_s']:,.0f} on the GPU."
     )
     return f"{table}\n\n{scripts} {_first(results)}"
 

@@ -62,7 +62,7 @@ def draw_ns() -> tuple[float, float]:
 
     def reward(k0: Any, k1: Any, lane: Any) -> Any:
         z = normal.quantile(keys.uniform(k0, k1, lane))
-        return jnp.ceil(binomials._cornish_fisher(z, 1e5 + 0.0 * z, 0.3 + 0.0 * z) - 0.5)
+        return jnp.ceil(binomials.expand_quantile(z, 1e5 + 0.0 * z, 0.3 + 0.0 * z)[0] - 0.5)
 
     def noise(k0: Any, k1: Any, lane: Any) -> Any:
         z = normal.quantile(keys.uniform(k0, k1, lane))

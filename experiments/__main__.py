@@ -43,10 +43,8 @@ NAMES = (
     "claims",
     "arena",
     "arena_settings",
-    "arena_protocols",
     "arena_fronts",
     "arena_report",
-    "ratings",
     "pages",
 )
 # Experiments whose figures are in a module of their own.

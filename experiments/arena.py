@@ -1,9 +1,8 @@
 """The arena: every algorithm of the package on the paper's instance, with one set of meters.
 
-Who takes part, and the runs of parts (a) to (c): regret over time and against what is sent (a),
+Who takes part, and the runs of parts (a) to (c): regret over time (a),
 regret at matched trust (b), and agents that differ (c); `arena_figures` draws them. The authors'
-own settings are in `arena_settings`, what the protocols of DDP-MAB send is in `arena_protocols`;
-`arena_report` says who wins where.
+own settings are in `arena_settings`; `arena_report` says who wins where.
 
 Trust is matched where the same epsilon covers the same view: whoever reads single messages,
 whoever sees secure sums alone, or an outsider who sees actions (`VIEWS`).
@@ -18,7 +17,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,8 +40,9 @@ EPSILON = 1.0
 # Of the radius of CDP-MAB: as small as lost no best arm in runs; no theorem covers it.
 SCALE = 0.3
 LEAKS = (0.1, 0.3, 1.0, 3.0, 10.0, 50.0)
-# At which of them a sentence says who has the least regret.
-TOLD = (0.1, 1.0, 10.0)
+# Those at which fronts are drawn.
+FRONT_LEAKS = (0.1, 1.0, 10.0)
+
 SPREADS = {"agents alike": 0.0, "agents differ": 1.0}
 REFERENCE = "cdp"
 # Instances over which a lower bound is averaged: those of the first seeds.
@@ -96,8 +96,8 @@ class Entry(NamedTuple):
     @property
     def agents(self) -> int:
         """How many agents are run; where they are alone and alike, few stand for all."""
-        own = self.steps or isinstance(self.algorithm, fmab.Episodes)
-        return STAND_INS if own and self.alone else AGENTS
+        uses_stand_ins = self.alone and (self.steps or isinstance(self.algorithm, fmab.Episodes))
+        return STAND_INS if uses_stand_ins else AGENTS
 
     @property
     def alone(self) -> bool:
@@ -178,15 +178,12 @@ LINE_UP = {
     "uniform_play": Entry("uniform play", fmab.uniform_play(), "alone"),
 }
 # Bits of a number that is sent: a real has 64, and so has a reward that is told as it is.
-BITS = {name: each.algorithm.number_bits(ARMS) for name, each in LINE_UP.items()}
+BITS = {name: item.algorithm.number_bits(ARMS) for name, item in LINE_UP.items()}
 REAL, NAME = BITS["cdp"], BITS["gosine"]
 
 UNBOUNDED = "no bound"
+TOO_SLOW = "because simulating them slot by slot takes too long"
 
-# Why somebody was not run.
-STEPS = "because simulating them slot by slot takes too long"
-ALIKE_ONLY = "because they are stated for agents alike only"
-UNASKED = "because this run leaves them out"
 
 # What a leak is called, by how it is counted.
 ACCOUNTANTS: dict[str | float, str] = {
@@ -219,15 +216,15 @@ def message_leak(leak: float, hidden: int, law: str = LAPLACE) -> float:
     return math.exp(brentq(over, low, high, xtol=1e-12))
 
 
-def _summed(maker: Callable[..., Any], hidden: int, **own: Any) -> Callable[[float], Any]:
+def _summed(maker: Callable[..., Any], hidden: int, **params: Any) -> Callable[[float], Any]:
     """Returns a maker whose sums over so many agents leak what is asked for."""
-    return lambda leak: maker(epsilon_message=message_leak(leak, hidden), **own)
+    return lambda leak: maker(epsilon_message=message_leak(leak, hidden), **params)
 
 
-def _pooled(**own: Any) -> Callable[[float], Any]:
+def _pooled(**params: Any) -> Callable[[float], Any]:
     """Returns a maker of pooled LDP-UCB whose sums over all agents leak what is asked for."""
-    law = ledgers.BITS if own.get("bits") else LAPLACE
-    return lambda leak: fmab.ldp_ucb(message_leak(leak, AGENTS, law), pooled=True, **own)
+    law = ledgers.BITS if params.get("bits") else LAPLACE
+    return lambda leak: fmab.ldp_ucb(message_leak(leak, AGENTS, law), pooled=True, **params)
 
 
 class View(NamedTuple):
@@ -358,7 +355,7 @@ VIEWS = {
         "CDP-MAB, HDP-MAB, KL-SE and pooled LDP-UCB act on sums over all agents; KL-SE on a ring, "
         "or where arms are shared out, and DEMAB, on single messages. Agents of DDP-MAB wait by "
         "the noisy means that they send (`private_waiting`). Actions follow from what ε covers, "
-        "so that ε is an upper bound on what they leak{shown}.",
+        "so that ε is an upper bound on what they leak.",
     ),
 }
 
@@ -376,10 +373,10 @@ def sweep(
         contestant and whether agents differ, a key of `SPREADS`.
     """
     chosen = {name: LINE_UP[name] for name in names}
-    found: dict[str, dict[Any, Any]] = {"a": {}, "b": {}, "c": {}}
+    results: dict[str, dict[Any, Any]] = {"a": {}, "b": {}, "c": {}}
     for name, entry in chosen.items():
         if number := entry.seeds("a", horizon, seeds):
-            found["a"][name] = run(entry, entry.algorithm, 0.0, horizon, number, store, "a")
+            results["a"][name] = run(entry, entry.algorithm, 0.0, horizon, number, store, "a")
     # Two views may ask for the same run.
     done: dict[Any, xr.Dataset] = {}
     for view, what in VIEWS.items():
@@ -389,7 +386,7 @@ def sweep(
             for leak in LEAKS:
                 algorithm = maker(leak)
                 if algorithm not in done:
-                    given = max(
+                    epsilon = max(
                         getattr(algorithm, key)
                         for key in ("epsilon", "epsilon_message")
                         if isinstance(getattr(algorithm, key, None), float)
@@ -402,19 +399,19 @@ def sweep(
                         horizon,
                         number,
                         store,
-                        f"b{private}{given:.8g}",
+                        f"b{private}{epsilon:.8g}",
                     )
-                found["b"][view, name, leak] = done[algorithm]
+                results["b"][view, name, leak] = done[algorithm]
     alike, differ = SPREADS
     for name, entry in chosen.items():
         if getattr(entry.algorithm, "homogeneous_only", False):
             continue
         if number := entry.seeds("c", horizon, seeds):
-            found["c"][name, alike] = found["a"][name]
-            found["c"][name, differ] = run(
+            results["c"][name, alike] = results["a"][name]
+            results["c"][name, differ] = run(
                 entry, entry.algorithm, SPREADS[differ], horizon, number, store, "c"
             )
-    return found
+    return results
 
 
 def run(
@@ -424,7 +421,7 @@ def run(
     horizon: int,
     seeds: int,
     store: Path | None,
-    kept: str,
+    folder: str,
     times: Any = None,
 ) -> xr.Dataset:
     """Runs one contestant; its results are kept in a folder of their own.
@@ -436,7 +433,7 @@ def run(
         horizon: T, in slots.
         seeds: How many.
         store: A folder, or None.
-        kept: Begins the name of the folder in it.
+        folder: Begins the name of the folder in it.
         times: Recorded slots; None for those of curves.
 
     Returns:
@@ -444,14 +441,14 @@ def run(
     """
     # Agents that differ are not alike: nobody stands for anybody.
     agents = AGENTS if spread else entry.agents
-    name = next(name for name, each in LINE_UP.items() if each is entry)
+    name = next(name for name, item in LINE_UP.items() if item is entry)
     data = fmab.sweep(
         type(algorithm),
         fmab.Problem.heterogeneous(agents, ARMS, spread),
         horizon=horizon,
         seeds=seeds,
         times=common.slots(horizon) if times is None else times,
-        store=None if store is None else store / f"{kept}-{name}",
+        store=None if store is None else store / f"{folder}-{name}",
         **stated(algorithm),
     )
     if agents < AGENTS:
@@ -473,7 +470,7 @@ def least_possible(epsilon: float | None, horizon: int, alone: bool = False) -> 
     problem = fmab.Problem.uniform(agents=AGENTS, arms=ARMS)
     means = (np.asarray(problem.fixed(seed).means)[0] for seed in range(INSTANCES))
     lost = [
-        theory.private_lower_bound(each, epsilon, horizon, AGENTS, alone=alone) for each in means
+        theory.private_lower_bound(item, epsilon, horizon, AGENTS, alone=alone) for item in means
     ]
     return float(np.mean(lost))
 
@@ -500,8 +497,8 @@ def final_row(name: str, data: Any, reference: Any) -> dict[str, Any]:
     """Returns what there is to say of a contestant at the horizon; regret on common seeds."""
     last = data.isel(time=-1)
     shared = min(data.sizes["seed"], reference.sizes["seed"])
-    mine = last.regret.values[:shared]
-    theirs = reference.regret.isel(time=-1).values[:shared]
+    regret = last.regret.values[:shared]
+    baseline = reference.regret.isel(time=-1).values[:shared]
     entry = LINE_UP[name]
     leak = leaks(entry.algorithm)
     return {
@@ -512,7 +509,7 @@ def final_row(name: str, data: Any, reference: Any) -> dict[str, Any]:
         "seeds": data.sizes["seed"],
         "regret at T": common.interval(last.regret.values),
         **tails(last.regret.values),
-        "minus CDP-MAB, same seeds": common.interval(mine - theirs),
+        "minus CDP-MAB, same seeds": common.interval(regret - baseline),
         "links at T": common.interval(links(last)),
         "links without those of counts": common.interval(links(last, counts=False)),
         "numbers sent": common.interval(data.numbers_sent),
@@ -524,24 +521,24 @@ def final_row(name: str, data: Any, reference: Any) -> dict[str, Any]:
 def trusted(name: str) -> str:
     """Returns who is trusted by a contestant: whoever sees actions, too, if they alone are bare."""
     entry = LINE_UP[name]
-    told = leaks(entry.algorithm)
-    bare = told["actions"] == UNBOUNDED != told["messages"] and not entry.alone
+    texts = leaks(entry.algorithm)
+    bare = texts["actions"] == UNBOUNDED != texts["messages"] and not entry.alone
     return TRUST[entry.trust] + ", and whoever sees actions" * bare
 
 
 def trusted_as_well(names: Iterable[str]) -> str:
     """Says of whom who sees actions is trusted as well; "" for nobody."""
     bare = [LINE_UP[name].label for name in names if trusted(name) not in TRUST.values()]
-    told = f"Actions are not covered: whoever sees them is trusted as well by {' / '.join(bare)}."
-    return told if bare else ""
+    texts = f"Actions are not covered: whoever sees them is trusted as well by {' / '.join(bare)}."
+    return texts if bare else ""
 
 
 def entrant(name: str, data: xr.Dataset) -> several.Entrant:
     """Returns a contestant with its regret at T, as it is compared with others."""
     entry = LINE_UP[name]
-    told = leaks(entry.algorithm)["messages"]
+    texts = leaks(entry.algorithm)["messages"]
     regret = data.regret.isel(time=-1).values
-    return several.Entrant(entry.label, trusted(name), told, regret, question=_question(data))
+    return several.Entrant(entry.label, trusted(name), texts, regret, question=_question(data))
 
 
 def _question(data: xr.Dataset) -> tuple[Any, ...]:
@@ -567,32 +564,12 @@ def matched(view: str, leak: float, parts: Mapping[Any, Any]) -> list[several.En
     ]
 
 
-def absent(names: Iterable[str], run: Container[str], differ: bool = False) -> dict[str, list[str]]:
-    """Returns the labels of those that were not run, by the reason why."""
-    found: dict[str, list[str]] = {}
-    for name in names:
-        if name not in run:
-            entry = LINE_UP[name]
-            why = STEPS if entry.steps else UNASKED
-            if differ and getattr(entry.algorithm, "homogeneous_only", False):
-                why = ALIKE_ONLY
-            found.setdefault(why, []).append(entry.label)
-    return found
-
-
-def absent_of_view(view: str, leak: float, parts: Mapping[Any, Any]) -> dict[str, list[str]]:
-    """Returns who of those with some finite epsilon takes no part in a view, by the reason why."""
+def absent_of_view(view: str, leak: float, parts: Mapping[Any, Any]) -> dict[str, str]:
+    """Returns why contestants with some finite epsilon take no part in a view, by label."""
     what = VIEWS[view]
-    found: dict[str, list[str]] = {}
-    for name, why in what.absent.items():
-        found.setdefault(why, []).append(LINE_UP[name].label)
-    run = {name for name in what.makers if (view, name, leak) in parts}
-    return found | absent(what.makers, run)
-
-
-def not_run(missing: Mapping[str, Sequence[str]]) -> str:
-    """Says who was not run, and why; "" for nobody."""
-    return " ".join(f"Not run, {why}: {' / '.join(labels)}." for why, labels in missing.items())
+    slow = [name for name in what.makers if (view, name, leak) not in parts]
+    reasons = {**what.absent, **dict.fromkeys(slow, TOO_SLOW)}
+    return {LINE_UP[name].label: why for name, why in reasons.items()}
 
 
 def links(last: xr.Dataset, *, counts: bool = True) -> np.ndarray:
@@ -615,11 +592,11 @@ def leaks(algorithm: Any, agents: int = AGENTS) -> dict[str, str]:
     rows = fmab.privacy_ledger(algorithm, agents, delta=DELTA)
     actions = [row.epsilon for row in rows if row.viewer in (ACTIONS, OUTSIDE)]
     alone = algorithm.exchange(agents).alone
-    told = [row.epsilon for row in rows if row.observation != "actions" and not alone]
+    texts = [row.epsilon for row in rows if row.observation != "actions" and not alone]
 
-    def words(found: list[float]) -> str:
-        if not found:
+    def words(results: list[float]) -> str:
+        if not results:
             return costs.NO_MESSAGES
-        return UNBOUNDED if np.isinf(max(found)) else f"{max(found):g}"
+        return UNBOUNDED if np.isinf(max(results)) else f"{max(results):g}"
 
-    return {"messages": words(told), "actions": words(actions)}
+    return {"messages": words(texts), "actions": words(actions)}

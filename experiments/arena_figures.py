@@ -1,6 +1,6 @@
 """The figures of the arena, each with its words, its table and its numbers beside.
 
-Regret over time, regret against what is sent, regret at matched trust, and agents that differ.
+Regret over time, regret at matched trust, and agents that differ.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
 import fmab_jax as fmab
 from experiments import common, pictures, several
@@ -28,37 +27,24 @@ from experiments.arena import (
     TRUST,
     VIEWS,
     YARDSTICK,
-    absent,
     absent_of_view,
-    entrant,
     final_row,
-    leaks,
     least_possible,
     matched,
-    not_run,
     seeds_in_words,
     trusted_as_well,
 )
-from experiments.notes import SMALL, Note, write_beside
-from fmab_jax.analysis import costs
 from fmab_jax.analysis.words import write_count
 from fmab_jax.plots import style
 from fmab_jax.plots.style import FONT
 
-COLOUR = dict(zip(TRUST, (style.COLOURS[i] for i in (1, 4, 3, 0, 5, 2)), strict=True))
-MARKER = dict(zip(TRUST, ("s", "D", "P", "o", "v", "^"), strict=True))
 # Curves whose means are nowhere further apart than this part are one line.
 ALIKE = 0.01
-# Markers that are no further apart than this part, either way, have one name.
-ON_EACH_OTHER = 0.03
+
 ONE_LINE = f"Curves that are within {100 * ALIKE:g} % of each other everywhere are one line"
 BOUND = (0, (4, 1.5))
 BARS = "Bars: pointwise 95 % confidence intervals (Student t)"
 REGRET = "regret at T, sum over agents"
-APART = (
-    "Who has the least and the largest is told by the paired differences of all pairs on common "
-    f"seeds (simultaneous {100 * common.LEVEL:g} %)."
-)
 
 
 def draw(results: Mapping[int, Mapping[str, Mapping[str, Any]]], folder: Path) -> list[Path]:
@@ -67,7 +53,6 @@ def draw(results: Mapping[int, Mapping[str, Mapping[str, Any]]], folder: Path) -
     for horizon, parts in results.items():
         end = f"T{common.power(horizon)}"
         written += _draw_curves(parts["a"], horizon, folder, f"arena_regret_{end}")
-        written += _draw_sent(parts["a"], horizon, folder, f"arena_links_{end}")
         quiet = parts["a"].get(YARDSTICK)
         written += _draw_leaks(parts["b"], quiet, horizon, folder, f"arena_leak_{end}")
         written += _draw_spreads(parts["c"], horizon, folder, f"arena_differ_{end}")
@@ -85,70 +70,36 @@ def _instance(horizon: int, parts: Mapping[str, Any], shared: str = " and shared
 
 def _lines(names: Sequence[str], means: Mapping[str, np.ndarray]) -> list[list[str]]:
     """Returns the names, those whose curves nearly coincide together."""
-    found: list[list[str]] = []
+    results: list[list[str]] = []
     for name in names:
-        for line in found:
+        for line in results:
             if (abs(means[name] / means[line[0]] - 1) <= ALIKE).all():
                 line.append(name)
                 break
         else:
-            found.append([name])
-    return found
+            results.append([name])
+    return results
 
 
 def _label(names: Sequence[str]) -> str:
     return "; ".join(LINE_UP[name].label for name in names)
 
 
-def _ends(
-    entrants: Sequence[several.Entrant], more: Callable[[str], str] = lambda label: ""
-) -> tuple[str, str]:
-    """Says who may have the least regret and who the most, each over its own seeds.
-
-    Args:
-        entrants: Who takes part.
-        more: What else is to be said of one, by label.
-    """
-    places = several.Ranks(entrants, common.LEVEL, unlike=True).places
-    order = sorted(entrants, key=lambda each: each.regret.mean())
-
-    def named(ends: Sequence[several.Entrant]) -> str:
-        told = " / ".join(
-            f"{each.label}, {each.regret.mean():,.0f} ({write_count(len(each.regret))} seeds)"
-            f"{more(each.label)}"
-            for each in ends
-        )
-        return f"one of these, which cannot be told apart: {told}" if len(ends) > 1 else told
-
-    least = [each for each in order if places[each.label].first == 1]
-    most = [each for each in order[::-1] if places[each.label].last == len(entrants)]
-    return named(least), named(most)
-
-
-def _small(page: pictures.Page) -> float:
-    """Returns how large words beside panels are, as a part of others: in one column smaller."""
-    return SMALL / FONT if page.narrow else 1.0
-
-
-def _high(
-    lines: Sequence[Sequence[str]], wide: float, page: pictures.Page, columns: int = 1
-) -> float:
+def _high(lines: Sequence[Sequence[str]], wide: float, columns: int = 1) -> float:
     """Returns how high a panel is beside which its legend fits, in inches."""
-    small = _small(page)
-    rows = sum(style.wrap_text(_label(each), wide / small).count("\n") + 1 for each in lines)
-    least, labels = (0.9, 0.2) if page.narrow else (1.4, 0.45)
-    return max(least, labels + 0.135 * small * (rows + len(lines) / 3) / columns)
+    rows = sum(style.wrap_text(_label(item), wide).count("\n") + 1 for item in lines)
+    return max(1.4, 0.45 + 0.135 * (rows + len(lines) / 3) / columns)
 
 
-def _legend(panel: Axes, wide: float, page: pictures.Page, columns: int = 1) -> None:
+def _legend(panel: Axes, wide: float, columns: int = 1) -> None:
     """Writes the legend of a panel at its right, the most regret first, in lines of a width."""
     handles, labels = panel.get_legend_handles_labels()
     order = sorted(range(len(handles)), key=lambda i: -handles[i].get_ydata()[-1])
-    handles = [handles[i] for i in order]
-    labels = [style.wrap_text(labels[i], wide / _small(page)) for i in order]
+    labels = [style.wrap_text(labels[i], wide) for i in order]
     look = style.LEGEND | {"loc": "upper left", "bbox_to_anchor": (1.04, 1)}
-    look |= {"ncols": columns, "columnspacing": 1.0, "fontsize": FONT * _small(page)}
-    panel.legend(handles, labels, handlelength=1.8, handletextpad=0.5, **look)
+    look |= {"ncols": columns, "columnspacing": 1.0, "fontsize": FONT}
+    entries = [handles[i] for i in order]
+    panel.legend(entries, labels, handlelength=1.8, handletextpad=0.5, **look)
 
 
 def curves_page(bands: Mapping[str, Any], horizon: int) -> Callable[[pictures.Page], None]:
@@ -158,11 +109,11 @@ def curves_page(bands: Mapping[str, Any], horizon: int) -> Callable[[pictures.Pa
         bands: By contestant.
         horizon: T.
     """
-    means = {each: band["mean"].sel(time=slice(100, None)).values for each, band in bands.items()}
+    means = {item: band["mean"].sel(time=slice(100, None)).values for item, band in bands.items()}
     low, high = min(map(np.min, means.values())), max(map(np.max, means.values()))
     groups: dict[str, list[str]] = {}
-    for each in bands:
-        groups.setdefault(LINE_UP[each].trust, []).append(each)
+    for item in bands:
+        groups.setdefault(LINE_UP[item].trust, []).append(item)
     shown = [trust for trust in TRUST if trust in groups]
 
     lines = {trust: _lines(groups[trust], means) for trust in shown}
@@ -170,7 +121,7 @@ def curves_page(bands: Mapping[str, Any], horizon: int) -> Callable[[pictures.Pa
     low = min(low, rate * math.log(AGENTS * 100))
 
     def page(page: pictures.Page) -> None:
-        panels = page.places(len(shown), 2, [_high(each, 1.05, page) for each in lines.values()])
+        panels = page.places(len(shown), 2, [_high(item, 1.05) for item in lines.values()])
         for panel, trust in zip(panels, shown, strict=True):
             first = bands[REFERENCE]
             panel.plot(first.time, first["mean"], color="0.75", linewidth=2.8, zorder=1)
@@ -185,20 +136,16 @@ def curves_page(bands: Mapping[str, Any], horizon: int) -> Callable[[pictures.Pa
             panel.set(xscale="log", yscale="log", xlim=(100, horizon), ylim=(0.8 * low, 1.3 * high))
             panel.set_title(TRUST[trust], fontsize=FONT, pad=3, loc="left")
             panel.set_ylabel("regret", labelpad=2)
-            _legend(panel, 1.05, page)
-        for panel in panels[-1 if page.narrow else -2 :]:
+            _legend(panel, 1.05)
+        for panel in panels[-2:]:
             panel.set_xlabel("slot t", labelpad=2)
-        if page.narrow:
-            # All have the slots of the lowest.
-            for panel in panels[:-1]:
-                panel.tick_params(labelbottom=False)
 
     return page
 
 
 def _draw_curves(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) -> list[Path]:
     """Regret over time, a panel for everybody who is told the same."""
-    bands = {each: fmab.confidence_band(data.regret, common.LEVEL) for each, data in parts.items()}
+    bands = {item: fmab.confidence_band(data.regret, common.LEVEL) for item, data in parts.items()}
     caption = (
         f"{_instance(horizon, parts)}. Regret is summed over agents. Lines: means over the seeds; "
         f"shaded: simultaneous 95 % bands. {ONE_LINE}. Above each panel: who is trusted, and with "
@@ -208,18 +155,11 @@ def _draw_curves(parts: Mapping[str, Any], horizon: int, folder: Path, name: str
         "Private algorithms at "
         "ε = 1 as each defines it: a "
         f"message of CDP-MAB, DDP-MAB and HDP-MAB leaks {AGENTS}, of the others 1; at matched "
-        f"trust: [figure]({name.replace('regret', 'leak')}.md). {not_run(absent(LINE_UP, parts))}"
-    ).rstrip()
-    table = [final_row(each, data, parts[REFERENCE]) for each, data in parts.items()]
-    least, most = _ends([entrant(each, data) for each, data in parts.items()])
-    own = {row["algorithm"]: f"{row['regret at T'][0]:,.0f}" for row in table}
-    alt = (
-        f"{len(parts)} of {len(LINE_UP)} algorithms, by who is trusted. At T = "
-        f"{write_count(horizon)} "
-        f"the least mean regret is that of {least}; the largest is that of {most}. CDP-MAB has "
-        f"{own[LINE_UP[REFERENCE].label]}. {APART}"
+        f"trust: [figure]({name.replace('regret', 'leak')}.md)."
     )
-    labelled = {LINE_UP[each].label: band for each, band in bands.items()}
+    table = [final_row(item, data, parts[REFERENCE]) for item, data in parts.items()]
+    alt = f"Regret of {len(parts)} algorithms over time, a panel for each kind of trust."
+    labelled = {LINE_UP[item].label: band for item, band in bands.items()}
     rows = pictures.band_rows(labelled, quantity="regret")
     for row in table:
         rows += [
@@ -232,141 +172,6 @@ def _draw_curves(parts: Mapping[str, Any], horizon: int, folder: Path, name: str
     return pictures.publish(pictures.Picture(name, page, caption, alt, rows, table), folder)
 
 
-def sent_page(rows: Mapping[str, Mapping[str, Any]]) -> Callable[[pictures.Page], None]:
-    """Returns what draws regret at T against links and bits, given the final row of everybody."""
-    sent = ("links at T", "bits sent")
-
-    def page(page: pictures.Page) -> None:
-        panels = page.places(len(sent), across=2, height=3.4)
-        notes: list[list[Note]] = []
-        bars: list[list[Any]] = []
-        for panel, meter in zip(panels, sent, strict=True):
-            notes.append([])
-            bars.append([])
-            for each, row in rows.items():
-                trust, x, (mean, lower, upper) = (
-                    LINE_UP[each].trust,
-                    row[meter][0],
-                    row["regret at T"],
-                )
-                look = {"color": COLOUR[trust], "elinewidth": 0.8, "linestyle": "none"}
-                panel.errorbar(
-                    [x],
-                    [mean],
-                    yerr=[[mean - lower], [upper - mean]],
-                    fmt=MARKER[trust],
-                    markersize=3.4,
-                    **look,
-                )
-                bars[-1].append([(x, max(lower, 1.0)), (x, upper)])
-            notes[-1] += _notes(rows, meter)
-            panel.set_yscale("log")
-            least = min(row[meter][0] for row in rows.values() if row[meter][0] > 0)
-            # Who sends nothing lies far enough at the left for names beside.
-            panel.set_xscale("symlog", linthresh=least, linscale=1.3)
-            panel.set_xlim(-0.15 * least, 1.6 * max(row[meter][0] for row in rows.values()))
-            panel.set_xlabel(f"{meter}, mean over seeds", labelpad=2)
-            panel.set_ylabel(REGRET, labelpad=2)
-
-        def fit() -> None:
-            for panel, words, drawn in zip(panels, notes, bars, strict=True):
-                write_beside(panel, words, drawn, crowded=True)
-
-        page.fit = fit
-        shown = {LINE_UP[each].trust for each in rows}
-        page.handles = [
-            Line2D([], [], marker=MARKER[t], color=COLOUR[t], ls="none", ms=3.4, label=words)
-            for t, words in TRUST.items()
-            if t in shown
-        ]
-
-    return page
-
-
-def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) -> list[Path]:
-    """Regret at T against links, and against bits sent; names say the leak."""
-    rows = {each: final_row(each, data, parts[REFERENCE]) for each, data in parts.items()}
-
-    caption = (
-        f"{_instance(horizon, parts)}. Markers: means over the seeds. {BARS}. Legend: who is "
-        f"trusted, and with what. {trusted_as_well(parts)} "
-        "Links: a two-way link counts once, broadcasts are free; "
-        "links of completed rounds, of DDP-MAB diameter × edges a round, of Gossip_UCB and Fed_UCB "
-        "those of counts as well. Bits: a released bit has 1, an arm's name 7, every other number "
-        "that a link carries 64. At 0: nothing is sent. Behind a name: ε of one reward in its "
-        "messages, pure, against whoever sees most of them; without one: no bound, or nothing is "
-        "told. Senders of one trust and leak whose markers are within "
-        f"{100 * ON_EACH_OTHER:g} % of each other either way have one name. "
-        f"{not_run(absent(LINE_UP, parts))}"
-    ).rstrip()
-    table = [
-        {
-            head: row[head]
-            for head in (
-                "algorithm",
-                "who is trusted",
-                "epsilon of messages",
-                "links at T",
-                "numbers sent",
-                "bits sent",
-                "seeds",
-                "regret at T",
-            )
-        }
-        for row in rows.values()
-    ]
-    telling = [row for row in table if row["numbers sent"][0] > 0]
-    quiet = min(telling, key=lambda row: row["bits sent"][0])
-    few = [
-        row["algorithm"]
-        for row in telling
-        if row is not quiet and row["bits sent"][1] <= quiet["bits sent"][2]
-    ]
-    level = f" (as few, by intervals: {' / '.join(few)})" if few else ""
-    bits = {row["algorithm"]: row["bits sent"][0] for row in telling}
-    least, _ = _ends(
-        [entrant(each, data) for each, data in parts.items() if LINE_UP[each].label in bits],
-        lambda label: f" with {bits[label]:,.0f} bits",
-    )
-    alt = (
-        f"At T = {write_count(horizon)}, of those that send anything, {quiet['algorithm']} sends "
-        "least, "
-        f"{quiet['bits sent'][0]:,.0f} bits{level}, and has a regret of "
-        f"{quiet['regret at T'][0]:,.0f}; the least mean regret is that of {least}. {APART}"
-    )
-    page = sent_page(rows)
-    return pictures.publish(pictures.Picture(name, page, caption, alt, table, table), folder)
-
-
-def _notes(rows: Mapping[str, Mapping[str, Any]], meter: str) -> list[Note]:
-    """Returns names with the epsilon of their messages; those of markers on each other as one.
-
-    Where nothing is sent, names have room below each other.
-    """
-    found: list[tuple[tuple[float, float], str, list[str]]] = []
-    for name, row in rows.items():
-        at = row[meter][0], row["regret at T"][0]
-        for place, first, names in found:
-            near = at[0] > 0 and all(
-                abs(a - b) <= ON_EACH_OTHER * b for a, b in zip(at, place, strict=True)
-            )
-            if near and (_told(name), LINE_UP[name].trust) == (_told(first), LINE_UP[first].trust):
-                names.append(name)
-                break
-        else:
-            found.append((at, name, [name]))
-    return [
-        Note(at, f"{_label(names)}{_told(first)}", COLOUR[LINE_UP[first].trust])
-        for at, first, names in found
-    ]
-
-
-def _told(name: str) -> str:
-    """Returns the epsilon of somebody's messages as it stands behind a name; "" for none."""
-    leak = leaks(LINE_UP[name].algorithm)["messages"]
-    return "" if leak in ("no bound", costs.NO_MESSAGES) else f"; ε {leak}"
-
-
 def matched_rows(parts: Mapping[Any, Any]) -> list[dict[str, Any]]:
     """Returns a row for everybody at each leak of each view, those not run with the reason."""
     rows = []
@@ -377,66 +182,67 @@ def matched_rows(parts: Mapping[Any, Any]) -> list[dict[str, Any]]:
                 continue
             places = several.Ranks(entrants, common.LEVEL).places
             start = {"view": what.who, "accountant": what.leak, "ε": leak}
-            for each in entrants:
-                first, last = places[each.label][:2]
+            for item in entrants:
+                first, last = places[item.label][:2]
                 rows.append(
                     start
                     | {
-                        "algorithm": each.label,
-                        "seeds": len(each.regret),
-                        "regret at T": common.interval(each.regret),
+                        "algorithm": item.label,
+                        "seeds": len(item.regret),
+                        "regret at T": common.interval(item.regret),
                         "place from": first,
                         "to": last,
                         "of": len(entrants),
                         "why not run": "",
                     }
                 )
-            for why, labels in absent_of_view(view, leak, parts).items():
-                rows += [start | {"algorithm": label, "why not run": why} for label in labels]
+            for label, why in absent_of_view(view, leak, parts).items():
+                rows.append(start | {"algorithm": label, "why not run": why})
     return rows
 
 
 def matched_table(view: str, parts: Mapping[Any, Any]) -> list[dict[str, Any]]:
     """Returns a row for each contestant of a view, a column for each leak."""
-    told = [row for row in matched_rows(parts) if row["view"] == VIEWS[view].who]
-    found: dict[str, dict[str, Any]] = {}
-    for row in told:
+    rows = [row for row in matched_rows(parts) if row["view"] == VIEWS[view].who]
+    results: dict[str, dict[str, Any]] = {}
+    for row in rows:
         if "seeds" in row:
             place = several.Place(row["place from"], row["to"], row["seeds"]).text
-            own = found.setdefault(
+            cells = results.setdefault(
                 row["algorithm"], {"algorithm": row["algorithm"], "seeds": row["seeds"]}
             )
-            own[f"ε = {row['ε']:g}"] = f"{common.cell(row['regret at T'])}; {place} of {row['of']}"
-    return list(found.values())
+            cells[f"ε = {row['ε']:g}"] = (
+                f"{common.cell(row['regret at T'])}; {place} of {row['of']}"
+            )
+    return list(results.values())
 
 
 def leaks_page(
-    found: Mapping[tuple[str, str], np.ndarray], yardstick: float | None, horizon: int
+    results: Mapping[tuple[str, str], np.ndarray], yardstick: float | None, horizon: int
 ) -> Callable[[pictures.Page], None]:
     """Returns what draws regret at T against the leak, a panel for each view.
 
     Args:
-        found: [leak, 3] mean with its interval, by view and contestant.
+        results: [leak, 3] mean with its interval, by view and contestant.
         yardstick: Regret of who tells nothing; None where nobody was run.
         horizon: T.
     """
     members: dict[str, list[str]] = {}
-    for view, name in found:
+    for view, name in results:
         members.setdefault(view, []).append(name)
     bound = [least_possible(leak, horizon) for leak in LEAKS]
-    low = min(min(bound), *(values[:, 1].min() for values in found.values()))
+    low = min(min(bound), *(values[:, 1].min() for values in results.values()))
     low = low if yardstick is None else min(low, yardstick)
-    top = max(values[:, 2].max() for values in found.values())
+    top = max(values[:, 2].max() for values in results.values())
     lines = {
-        view: _lines(names, {each: found[view, each][:, 0] for each in names})
+        view: _lines(names, {item: results[view, item][:, 0] for item in names})
         for view, names in members.items()
     }
     # A contestant has one look in all panels.
-    place = {each: i for i, each in enumerate(dict.fromkeys(each for _, each in found))}
+    place = {item: i for i, item in enumerate(dict.fromkeys(item for _, item in results))}
 
     def page(page: pictures.Page) -> None:
-        columns = 1 if page.narrow else 2
-        high = [max(2.0, _high(each, 0.95, page, columns)) for each in lines.values()]
+        high = [max(2.0, _high(item, 0.95, 2)) for item in lines.values()]
         panels = page.places(len(members), 1, high)
         for panel, view in zip(panels, members, strict=True):
             if view != "actions" and yardstick is not None:
@@ -445,17 +251,17 @@ def leaks_page(
             words = "lower bound in the end"
             panel.plot(LEAKS, bound, color="0.5", linestyle=BOUND, linewidth=0.9, label=words)
             for line in lines[view]:
-                mean, lower, upper = found[view, line[0]].T
+                mean, lower, upper = results[view, line[0]].T
                 marker = style.MARKERS[place[line[0]] % len(style.MARKERS)]
-                own = style.get_line_style(place[line[0]]) | {"marker": marker, "markersize": 3}
-                panel.vlines(LEAKS, lower, upper, color=own["color"], linewidth=0.8)
-                panel.plot(LEAKS, mean, label=_label(line), **own)
+                look = style.get_line_style(place[line[0]]) | {"marker": marker, "markersize": 3}
+                panel.vlines(LEAKS, lower, upper, color=look["color"], linewidth=0.8)
+                panel.plot(LEAKS, mean, label=_label(line), **look)
             panel.set(xscale="log", yscale="log", ylim=(0.8 * max(low, 1), 1.3 * top))
             panel.margins(x=0.04)
             panel.set_title(VIEWS[view].who, fontsize=FONT, pad=3, loc="left")
             panel.set_xlabel(f"leak, {VIEWS[view].leak}", labelpad=2)
-            panel.set_ylabel("regret at T" if page.narrow else REGRET, labelpad=2)
-            _legend(panel, 0.95, page, columns)
+            panel.set_ylabel(REGRET, labelpad=2)
+            _legend(panel, 0.95, 2)
 
     return page
 
@@ -465,23 +271,18 @@ def _draw_leaks(
 ) -> list[Path]:
     """Regret at T against the leak, a panel for each view; who tells nothing as a yardstick."""
     members = {
-        view: [each for each in what.makers if (view, each, LEAKS[0]) in parts]
+        view: [item for item in what.makers if (view, item, LEAKS[0]) in parts]
         for view, what in VIEWS.items()
     }
     members = {view: names for view, names in members.items() if names}
-    found = {
-        (view, each): np.array(
-            [common.interval(parts[view, each, leak].regret.isel(time=-1)) for leak in LEAKS]
+    results = {
+        (view, item): np.array(
+            [common.interval(parts[view, item, leak].regret.isel(time=-1)) for leak in LEAKS]
         )
         for view, names in members.items()
-        for each in names
+        for item in names
     }
     yardstick = None if quiet is None else float(quiet.regret.isel(time=-1).mean())
-    missing = [
-        f"{VIEWS[view].who.capitalize()}: {words}"
-        for view in members
-        if (words := not_run(absent_of_view(view, LEAKS[0], parts)))
-    ]
     caption = (
         f"{_instance(horizon, {key: data for key, data in parts.items() if key[0] in members})}. "
         "Regret at matched trust: above each panel, whose view it is; all of a panel are covered "
@@ -491,62 +292,45 @@ def _draw_leaks(
         "and leaks by actions alone, without bound. Lower bound: what any algorithm "
         f"whose actions are ε-private loses in the end, the mean over {INSTANCES} instances; at "
         "this T a yardstick. Markers: means over the seeds. "
-        f"{BARS}. {ONE_LINE}. {' '.join(missing)}"
-    ).rstrip()
+        f"{BARS}. {ONE_LINE}. The CSV lists who takes no part, and why."
+    )
     rows = matched_rows(parts)
-    listed = []
-    for view in members:
-        best = []
-        for leak in (LEAKS[0], 1.0, LEAKS[-1]):
-            entrants = matched(view, leak, parts)
-            means = {each.label: each.regret.mean() for each in entrants}
-            places = several.Ranks(entrants, common.LEVEL).places
-            named = " / ".join(
-                f"{label} ({means[label]:,.0f})" for label in places if places[label].first == 1
-            )
-            best.append(f"{named} at ε = {leak:g}")
-        listed.append(f"to {VIEWS[view].who}, {', '.join(best)}")
-    told = "; ".join(listed)
-    alt = f"Who has the least regret at a leak, or cannot be told from it, with its mean: {told}."
+    alt = "Regret at T against the leak, a panel for each view."
     shown = [row for row in rows if not row["why not run"]]
-    page = leaks_page(found, yardstick, horizon)
+    page = leaks_page(results, yardstick, horizon)
     return pictures.publish(pictures.Picture(name, page, caption, alt, rows, shown), folder)
 
 
 def _draw_spreads(parts: Mapping[Any, Any], horizon: int, folder: Path, name: str) -> list[Path]:
     """Regret at T with agents that are alike, and with agents that differ."""
     members = list(dict.fromkeys(name for name, _ in parts))
-    found = {
-        (each, words): common.interval(parts[each, words].regret.isel(time=-1))
-        for each in members
+    results = {
+        (item, words): common.interval(parts[item, words].regret.isel(time=-1))
+        for item in members
         for words in SPREADS
     }
-    order = sorted(members, key=lambda each: -found[each, "agents differ"][0])
+    order = sorted(members, key=lambda item: -results[item, "agents differ"][0])
 
     table = [
         {
-            "algorithm": LINE_UP[each].label,
-            "seeds, where they differ": parts[each, "agents differ"].sizes["seed"],
-            "seeds, where alike": parts[each, "agents alike"].sizes["seed"],
-            **{words: found[each, words] for words in SPREADS},
+            "algorithm": LINE_UP[item].label,
+            "seeds, where they differ": parts[item, "agents differ"].sizes["seed"],
+            "seeds, where alike": parts[item, "agents alike"].sizes["seed"],
+            **{words: results[item, words] for words in SPREADS},
             "agents that play a worse arm, where they differ": common.interval(
-                parts[each, "agents differ"].agents_worse
+                parts[item, "agents differ"].agents_worse
             ),
         }
-        for each in order[::-1]
+        for item in order[::-1]
     ]
     share = common.disagreement(AGENTS, ARMS, SPREADS["agents differ"])
     caption = (
         f"{_instance(horizon, parts, '')}. Alike: agents share the means. Differ: "
         f"{common.DIFFER}; the local best arm of {100 * share:.0f} % of the agents is not the "
         "global best, and regret counts gaps of global means. Markers: means over the seeds. "
-        f"{BARS}. {not_run(absent(LINE_UP, members, differ=True))}"
-    ).rstrip()
-    least, most = _ends([entrant(each, parts[each, "agents differ"]) for each in members])
-    alt = (
-        f"Where agents differ, the least mean regret is that of {least}; the largest is that of "
-        f"{most}. {APART}"
+        f"{BARS}. Left out: who takes too long here, or is stated for agents alike only."
     )
+    alt = "Regret at T of each algorithm, where agents are alike and where they differ."
     page = spreads_page(table)
     return pictures.publish(pictures.Picture(name, page, caption, alt, table, table), folder)
 

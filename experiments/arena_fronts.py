@@ -3,8 +3,7 @@
 Contestants that have a dial, such as how fast their epochs grow, are run at several of its places,
 at the leaks that sentences are about; everybody else is taken from part (b) of the arena. Of what
 leaks and costs as much, those are on the front that nobody beats in regret and in what is sent.
-Besides: what was the front in which year, what is possible with so many links, and who plays in
-rounds or episodes at a horizon that slots do not reach.
+Besides: what is possible with so many links.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ import xarray as xr
 import fmab_jax as fmab
 from experiments import arena, common
 from experiments.arena import (
+    FRONT_LEAKS,
     LINE_UP,
     REFERENCE,
     SCALE,
-    TOLD,
     VIEWS,
     least_possible,
     tails,
@@ -33,14 +32,7 @@ from experiments.arena import (
 from fmab_jax.analysis.words import write_count
 
 HORIZON = 10**5
-# A horizon that slots do not reach, and which part of the seeds is run there: by what one costs.
-FAR, FAR_SHARES = 10**9, {"rounds": 0.2, "together": 0.2, "episodes": 0.02}
-# Whose phases do not grow, so that their number grows with T.
-FAR_LEFT_OUT = ("fed1_ucb", "fed1_ucb_own")
-FAR_NOTE = (
-    "Rounds and episodes that grow reach this horizon; slots do not. Not ranked: trust and leaks "
-    "differ. Left out is Fed1-UCB, whose phases do not grow."
-)
+
 
 _GROWTHS: dict[str, Any] = {"growth": (1.5, 2.0, 3.0, 4.5, 6.0)}
 _FIRSTS = {"growth": (2.0, 3.0, 5.0), "first": (None, 32, 150, 500)}
@@ -61,8 +53,8 @@ class Dial(NamedTuple):
     places: Mapping[str, Sequence[Any]]  # their values; all combinations are run
 
 
-def _message(leak: float, **own: Any) -> Any:
-    return fmab.cdp_mab(epsilon_message=leak, **own)
+def _message(leak: float, **params: Any) -> Any:
+    return fmab.cdp_mab(epsilon_message=leak, **params)
 
 
 DIALS = {
@@ -84,13 +76,7 @@ DIALS = {
 }
 QUICK = ("kl_se",)
 
-# Who is not older than this project, and when that was written: ours, and what we made of others'.
-NOW = 2026
-OURS = ("cdp_scaled", "kl_se", "kl_se_split", "kl_se_graph", "kl_se_components", "kl_se_sum")
-OURS += ("dp_imed_sum", "dp_klucb_sum", "demab_private")
 
-# Links that are few: what those who send in rounds stay below.
-FEW = 1000
 # Of a view and a leak: with at most so many links, as CDP-MAB's default and others have them.
 CAPS = (
     ("messages", 10.0, 600),
@@ -136,59 +122,48 @@ class Point(NamedTuple):
         }
 
 
-def horizons(given: Sequence[int]) -> list[int]:
+def horizons(options: Sequence[int]) -> list[int]:
     """Returns the horizon of the fronts; the longest that is given, where it is not among them."""
-    return [HORIZON if HORIZON in given else max(given)]
+    return [HORIZON if HORIZON in options else max(options)]
 
 
 def sweep(
     horizon: int, seeds: int, store: Path | None = None, names: Sequence[str] = tuple(LINE_UP)
-) -> dict[str, dict[Any, xr.Dataset]]:
-    """Runs the dials, and at the far horizon whoever plays in rounds or episodes.
-
-    Returns:
-        "dials" by view, leak, contestant and settings; "far" by contestant; none where the
-        horizon is a short one.
-    """
+) -> dict[Any, xr.Dataset]:
+    """Runs the dials; returns results by view, leak, contestant and settings."""
     dials = {}
-    for view, each, leak, settings in _placed(names):
-        entry = LINE_UP[each.name]
-        told = _words(settings)
-        dials[view, leak, each.name, told] = arena.run(
+    for view, dial, leak, settings in _placed(names):
+        entry = LINE_UP[dial.name]
+        text = _words(settings)
+        dials[view, leak, dial.name, text] = arena.run(
             entry,
-            each.maker(leak, **settings),
+            dial.maker(leak, **settings),
             0.0,
             horizon,
             entry.seeds("b", horizon, seeds),
             store,
-            f"{leak:g}-{re.sub('[^0-9a-z.]+', '-', told)}",
+            f"{leak:g}-{re.sub('[^0-9a-z.]+', '-', text)}",
             times=2,
         )
-    far = {}
-    for name in names:
-        entry = LINE_UP[name]
-        if horizon >= HORIZON and not entry.steps and name not in FAR_LEFT_OUT:
-            number = max(2, round(seeds * FAR_SHARES[entry.cost]))
-            far[name] = arena.run(entry, entry.algorithm, 0.0, FAR, number, store, "far", times=2)
-    return {"dials": dials, "far": far}
+    return dials
 
 
 def _placed(names: Sequence[str]) -> Iterator[tuple[str, Dial, float, dict[str, Any]]]:
     """Yields every place of every dial, at every leak that is told of, but for the arena's own."""
     for view, dials in DIALS.items():
-        for each, leak in itertools.product(dials, TOLD):
-            for values in itertools.product(*each.places.values()):
-                settings = dict(zip(each.places, values, strict=True))
-                usual = VIEWS[view].makers[each.name](leak)
-                if each.name in names and each.maker(leak, **settings) != usual:
-                    yield view, each, leak, settings
+        for dial, leak in itertools.product(dials, FRONT_LEAKS):
+            for values in itertools.product(*dial.places.values()):
+                settings = dict(zip(dial.places, values, strict=True))
+                usual = VIEWS[view].makers[dial.name](leak)
+                if dial.name in names and dial.maker(leak, **settings) != usual:
+                    yield view, dial, leak, settings
 
 
 def _words(settings: Mapping[str, Any]) -> str:
     """Returns settings that are chosen, in words."""
-    told = settings.items()
+    pairs = settings.items()
     plain = {("participation", 1.0), ("scale", 1.0)}
-    return ", ".join(f"{k} {v:g}" for k, v in told if v is not None and (k, v) not in plain)
+    return ", ".join(f"{k} {v:g}" for k, v in pairs if v is not None and (k, v) not in plain)
 
 
 def points(
@@ -225,33 +200,33 @@ def points(
 
 def radii(parts: Mapping[Any, Any], dials: Mapping[Any, Any], leak: float) -> dict[float, Point]:
     """Returns CDP-MAB by the factor of its radius, all agents reporting, at a leak of messages."""
-    found = {}
-    for each in points("messages", leak, parts, dials, unproven=True):
-        if each.name == "cdp_scaled" and not each.settings:
-            found[SCALE] = each
-        elif each.name == REFERENCE and "participation" not in each.settings:
-            found[float(each.settings.removeprefix("scale ") or 1)] = each
-    return dict(sorted(found.items()))
+    candidates = {}
+    for point in points("messages", leak, parts, dials, unproven=True):
+        if point.name == "cdp_scaled" and not point.settings:
+            candidates[SCALE] = point
+        elif point.name == REFERENCE and "participation" not in point.settings:
+            candidates[float(point.settings.removeprefix("scale ") or 1)] = point
+    return dict(sorted(candidates.items()))
 
 
-def front(found: Sequence[Point], sent: str) -> list[Point]:
+def front(candidates: Sequence[Point], sent: str) -> list[Point]:
     """Returns those that none beats in mean regret and in the mean of what is sent, at once.
 
     Args:
-        found: All of a view and a leak.
+        candidates: All of a view and a leak.
         sent: "links" or "bits".
 
     Returns:
         By what is sent, the least first.
     """
 
-    def price(each: Point) -> tuple[float, float]:
-        return float(getattr(each, sent).mean()), each.mean
+    def price(point: Point) -> tuple[float, float]:
+        return float(getattr(point, sent).mean()), point.mean
 
     best: list[Point] = []
-    for each in sorted(found, key=price):
-        if not best or each.mean < best[-1].mean:
-            best.append(each)
+    for point in sorted(candidates, key=price):
+        if not best or point.mean < best[-1].mean:
+            best.append(point)
     return best
 
 
@@ -260,88 +235,22 @@ def front_rows(
 ) -> list[dict[str, Any]]:
     """Returns a row for every configuration at every leak, with its tail and where it leads."""
     rows = []
-    for leak in TOLD:
-        found = points(view, leak, parts["b"], dials)
-        leads = {sent: front(found, sent) for sent in ("links", "bits")}
-        for each in sorted(found, key=lambda one: one.mean):
-            fronts = [sent for sent in leads if any(each is one for one in leads[sent])]
+    for leak in FRONT_LEAKS:
+        candidates = points(view, leak, parts["b"], dials)
+        leads = {sent: front(candidates, sent) for sent in ("links", "bits")}
+        for point in sorted(candidates, key=lambda one: one.mean):
+            fronts = [sent for sent in leads if any(point is one for one in leads[sent])]
             rows.append(
                 {
                     "ε": f"{leak:g}",
-                    "algorithm": LINE_UP[each.name].label,
-                    "settings": each.settings,
-                    **each.cells,
-                    "bits sent": common.interval(each.bits),
+                    "algorithm": LINE_UP[point.name].label,
+                    "settings": point.settings,
+                    **point.cells,
+                    "bits sent": common.interval(point.bits),
                     "on the front of": " and ".join(fronts),
                 }
             )
     return rows
-
-
-def year(name: str) -> int:
-    """Returns when a contestant was published; an arXiv number tells where the source does not."""
-    if name in OURS:
-        return NOW
-    source = LINE_UP[name].algorithm.source
-    if plain := re.search(r"\b((?:19|20)\d\d)\b(?!\.\d)", source):
-        return int(plain[1])
-    number = re.search(r"arXiv (\d\d)\d\d\.", source)
-    return 2000 + int(number[1]) if number else NOW
-
-
-def best_by_year(runs: Mapping[str, np.ndarray]) -> list[tuple[int, str, float]]:
-    """Returns the years in which the least mean regret fell: whose it was then, and how much."""
-    best: list[tuple[int, str, float]] = []
-    for name in sorted(runs, key=lambda each: (year(each), runs[each].mean())):
-        mean = float(runs[name].mean())
-        if not best or mean < best[-1][2]:
-            best.append((year(name), name, mean))
-    return best
-
-
-def by_trust(parts: Mapping[str, Any]) -> dict[str, dict[str, np.ndarray]]:
-    """Returns the regret at T by what is trusted, then by contestant: a leak of 1, or no bound."""
-    found: dict[str, dict[str, np.ndarray]] = {}
-    plain = {name: data.regret.isel(time=-1).values for name, data in parts["a"].items()}
-    found["no privacy, all is told"] = {
-        name: values for name, values in plain.items() if LINE_UP[name].trust == "open"
-    }
-    found["no privacy, nothing is told"] = {
-        name: values
-        for name, values in plain.items()
-        if LINE_UP[name].trust == "alone"
-        and arena.leaks(LINE_UP[name].algorithm)["actions"] == arena.UNBOUNDED
-    }
-    words = {
-        "messages": "ε = 1 of single messages",
-        "sums": "ε = 1 of secure sums",
-    }
-    for view, told in words.items():
-        found[told] = {
-            name: parts["b"][view, name, 1.0].regret.isel(time=-1).values
-            for name in VIEWS[view].makers
-            if (view, name, 1.0) in parts["b"]
-        }
-    few = f"{words['messages']}, at most {FEW:,} links"
-    found[few] = {
-        name: values
-        for name, values in found[words["messages"]].items()
-        if float(arena.links(parts["b"]["messages", name, 1.0].isel(time=-1)).mean()) <= FEW
-    }
-    found["ε = 1 of actions, nothing is told"] = {
-        name: parts["b"]["actions", name, 1.0].regret.isel(time=-1).values
-        for name in VIEWS["actions"].makers
-        if ("actions", name, 1.0) in parts["b"] and LINE_UP[name].alone
-    }
-    # Who takes too long to be run at every leak may have this one as it is.
-    found["ε = 1 of actions, nothing is told"] |= {
-        name: values
-        for name, values in plain.items()
-        if LINE_UP[name].alone
-        and ("actions", name, 1.0) not in parts["b"]
-        and arena.leaks(LINE_UP[name].algorithm)["actions"] == "1"
-    }
-    return {told: runs for told, runs in found.items() if runs}
 
 
 def capped(
@@ -350,13 +259,13 @@ def capped(
     """Returns, for each cap on links, who has the least mean regret below it, and its tail."""
     rows = []
     for view, leak, cap in CAPS:
-        found = points(view, leak, parts["b"], dials)
-        within = [each for each in found if each.links.mean() <= cap]
+        candidates = points(view, leak, parts["b"], dials)
+        within = [point for point in candidates if point.links.mean() <= cap]
         if not within:
             continue
-        least = min(within, key=lambda each: each.mean)
+        least = min(within, key=lambda point: point.mean)
         usual = "single" if cap == 0 else REFERENCE
-        theirs = [each for each in found if each.name == usual and not each.settings]
+        usual_points = [point for point in candidates if point.name == usual and not point.settings]
         rows.append(
             {
                 "view": VIEWS[view].who,
@@ -364,9 +273,9 @@ def capped(
                 "links, at most": f"{cap:,}",
                 "least regret": least.label,
                 **least.cells,
-                LINE_UP[REFERENCE].label: f"{theirs[0].mean:,.0f} with "
-                f"{theirs[0].links.mean():,.0f} links"
-                if theirs
+                LINE_UP[REFERENCE].label: f"{usual_points[0].mean:,.0f} with "
+                f"{usual_points[0].links.mean():,.0f} links"
+                if usual_points
                 else "",
                 "lower bound": f"{least_possible(leak, horizon, alone=cap == 0):,.0f}",
             }
@@ -387,34 +296,12 @@ def below(parts: Mapping[str, Any], dials: Mapping[Any, Any]) -> str:
     )
 
 
-def far_rows(far: Mapping[str, xr.Dataset]) -> list[dict[str, Any]]:
-    """Returns a row for everybody at the far horizon, the least regret first."""
-    rows = []
-    for name, data in far.items():
-        last = data.isel(time=-1)
-        regret = last.regret.values
-        told = arena.leaks(LINE_UP[name].algorithm)
-        rows.append(
-            {
-                "algorithm": LINE_UP[name].label,
-                "who is trusted": arena.trusted(name),
-                "epsilon of messages": told["messages"],
-                "epsilon of actions": told["actions"],
-                "seeds": len(regret),
-                "regret at T": common.interval(regret),
-                **tails(regret),
-                "links at T": common.interval(arena.links(last)),
-            }
-        )
-    return sorted(rows, key=lambda row: row["regret at T"][0])
-
-
 def sections(arena_: Mapping[int, Any], fronts: Mapping[int, Any]) -> list[str]:
     """Returns what ARENA.md says of the fronts."""
     lines: list[str] = []
-    for horizon, own in fronts.items():
+    for horizon, dials in fronts.items():
         parts = arena_[horizon]
-        rows = capped(parts, own["dials"], horizon)
+        rows = capped(parts, dials, horizon)
         lines += [f"## What is possible, T = {write_count(horizon)}", ""]
         lines += [
             "Fronts of regret, links and bits at matched trust: "
@@ -422,23 +309,12 @@ def sections(arena_: Mapping[int, Any], fronts: Mapping[int, Any]) -> list[str]:
                 f"{what.who}: [figure](arena_front_{view}.png), [table](arena_front_{view}.md)"
                 for view, what in VIEWS.items()
             )
-            + ". What was the least regret in which year: [figure](arena_years.png), "
-            "[table](arena_years.md). What a smaller radius of CDP-MAB brings and costs: "
-            "[figure](arena_radius.png), [table](arena_radius.md).",
+            + ". What a smaller radius of CDP-MAB brings and costs: [figure](arena_radius.png), "
+            "[table](arena_radius.md).",
             "",
-            below(parts, own["dials"]),
+            below(parts, dials),
             "",
             *common.table_lines(rows),
             "",
         ]
-        if own["far"]:
-            far = far_rows(own["far"])
-            lines += [
-                f"## In the long run, T = {write_count(FAR)}",
-                "",
-                FAR_NOTE,
-                "",
-                *common.table_lines(far),
-                "",
-            ]
     return lines

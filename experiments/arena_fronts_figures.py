@@ -1,4 +1,4 @@
-"""What the fronts of the arena look like: over links and bits, over the years, over the radius."""
+"""What the fronts of the arena look like: over links and bits, and over the radius."""
 
 from __future__ import annotations
 
@@ -14,30 +14,24 @@ from experiments import common, pictures
 from experiments.arena import (
     AGENTS,
     ARMS,
+    FRONT_LEAKS,
     INSTANCES,
     LINE_UP,
     REFERENCE,
     STAND_INS,
-    TOLD,
     VIEWS,
     least_possible,
-    tails,
 )
 from experiments.arena_fronts import (
     HORIZON,
     LOST,
-    NOW,
     Point,
-    best_by_year,
-    by_trust,
     capped,
-    far_rows,
     front,
     front_rows,
     points,
     radii,
 )
-from experiments.notes import Note, write_beside
 from fmab_jax.analysis.words import write_count
 from fmab_jax.plots import style
 from fmab_jax.plots.style import FONT
@@ -52,34 +46,24 @@ BESIDE = ("kl_se", "kl_se_split")
 
 
 def judge(load: Load, folder: Path) -> list[Path]:
-    """Draws the fronts, the front over the years and what a radius costs, a table beside each."""
+    """Draws the fronts and what a radius costs, a table beside each; writes the caps on links."""
     written: list[Path] = []
-    for horizon, own in load("arena_fronts").items():
-        parts, dials = load("arena")[horizon], own["dials"]
-        written += draw(parts, dials, horizon, folder)
-        tables = {"caps": capped(parts, dials, horizon)}
-        if own["far"]:
-            tables["far"] = far_rows(own["far"])
-        for name, rows in tables.items():
-            written.append(common.save_rows(rows, folder / f"arena_{name}.csv"))
+    for horizon, dials in load("arena_fronts").items():
+        parts = load("arena")[horizon]
+        for view in VIEWS:
+            written += _draw_front(view, parts, dials, horizon, folder)
+        written += _draw_radius(parts, dials, horizon, folder)
+        caps = capped(parts, dials, horizon)
+        written.append(common.save_rows(caps, folder / "arena_caps.csv"))
     return written
-
-
-def draw(
-    parts: Mapping[str, Any], dials: Mapping[Any, Any], horizon: int, folder: Path
-) -> list[Path]:
-    """Draws all of one horizon."""
-    written = [path for view in VIEWS for path in _draw_front(view, parts, dials, horizon, folder)]
-    written += _draw_radius(parts, dials, horizon, folder)
-    return written + _draw_years(parts, horizon, folder)
 
 
 def _setting(horizon: int, seeds: Iterable[int]) -> str:
     most, least = max(numbers := list(seeds)), min(numbers)
-    told = f"{most:,}" if most == least else f"{least:,} to {most:,}"
+    numbers_text = f"{most:,}" if most == least else f"{least:,} to {most:,}"
     return (
         f"M = {AGENTS} agents that are alike, K = {ARMS} arms, means U[0, 1] drawn for each seed, "
-        f"T = {write_count(horizon)} slots, {told} seeds. Where agents are alone and are "
+        f"T = {write_count(horizon)} slots, {numbers_text} seeds. Where agents are alone and are "
         "simulated in "
         f"slots or episodes, {STAND_INS} agents are run and their regret is multiplied by "
         f"{AGENTS} / {STAND_INS}"
@@ -87,38 +71,47 @@ def _setting(horizon: int, seeds: Iterable[int]) -> str:
 
 
 def front_page(
-    told: Mapping[float, Sequence[Point]], horizon: int
+    candidates: Mapping[float, Sequence[Point]], horizon: int
 ) -> Callable[[pictures.Page], None]:
     """Returns what draws regret at T against links and against bits, a row for each leak.
 
     Args:
-        told: All configurations of a leak.
+        candidates: All configurations of a leak.
         horizon: T.
     """
-    bound = {leak: least_possible(leak, horizon) for leak in told}
+    bound = {leak: least_possible(leak, horizon) for leak in candidates}
     faint = "0.65"
     leads = {
-        (leak, sent): front(each, sent) for leak, each in told.items() for sent in ("links", "bits")
+        (leak, sent): front(point, sent)
+        for leak, point in candidates.items()
+        for sent in ("links", "bits")
     }
     # CDP-MAB is shown wherever it stands, as the arena has it.
-    named = [REFERENCE, *(each.name for best in leads.values() for each in best)]
+    named = [REFERENCE, *(point.name for best in leads.values() for point in best)]
     place = {name: index for index, name in enumerate(dict.fromkeys(named))}
 
     def marker(name: str) -> dict[str, Any]:
-        own = style.get_line_style(place[name])
-        return {"marker": style.MARKERS[place[name] % len(style.MARKERS)], "color": own["color"]}
+        look = style.get_line_style(place[name])
+        return {"marker": style.MARKERS[place[name] % len(style.MARKERS)], "color": look["color"]}
 
     def page(page: pictures.Page) -> None:
         panels = page.places(len(leads), across=2, height=1.9)
         for panel, ((leak, sent), best) in zip(panels, leads.items(), strict=True):
-            at = {id(each): (float(getattr(each, sent).mean()), each.mean) for each in told[leak]}
+            at = {
+                id(point): (float(getattr(point, sent).mean()), point.mean)
+                for point in candidates[leak]
+            }
             panel.plot(*zip(*at.values(), strict=True), "o", ms=2, color=faint, zorder=1, ls="none")
-            ends = [at[id(each)] for each in best]
+            ends = [at[id(point)] for point in best]
             panel.plot(*zip(*ends, strict=True), drawstyle="steps-post", lw=0.9, color="0.3")
             panel.axhline(bound[leak], color="0.35", linestyle=BOUND, linewidth=0.9)
-            usual = [each for each in told[leak] if each.name == REFERENCE and not each.settings]
-            for each in (*usual, *best):
-                panel.plot(*at[id(each)], ms=4, ls="none", zorder=3, **marker(each.name))
+            usual = [
+                point
+                for point in candidates[leak]
+                if point.name == REFERENCE and not point.settings
+            ]
+            for point in (*usual, *best):
+                panel.plot(*at[id(point)], ms=4, ls="none", zorder=3, **marker(point.name))
             positive = [x for x, _ in at.values() if x > 0]
             panel.set_yscale("log")
             if positive:
@@ -146,8 +139,8 @@ def _draw_front(
 ) -> list[Path]:
     """Regret at T against links and against bits, a row for each leak."""
     what = VIEWS[view]
-    found = {leak: points(view, leak, parts["b"], dials) for leak in TOLD}
-    told = {leak: list(each) for leak, each in found.items() if each}
+    results = {leak: points(view, leak, parts["b"], dials) for leak in FRONT_LEAKS}
+    candidates = {leak: list(point) for leak, point in results.items() if point}
     rows = front_rows(view, parts, dials)
     seeds = [row["seeds"] for row in rows]
     caption = (
@@ -158,18 +151,11 @@ def _draw_front(
         "marked besides. With a smaller radius no proof covers it: that is in a figure of its own, "
         "arena_radius. Lower bound: what any algorithm whose actions are ε-private loses in the "
         f"end (docs/theory.md), the mean over {INSTANCES} instances; at this T a yardstick, below "
-        "which means may be. Links and bits as in the figure of links."
+        "which means may be. Links: a two-way link counts once, broadcasts are free. Bits: a "
+        "released bit has 1, an arm's name 7, every other number 64."
     )
-    ends = []
-    bound = {leak: least_possible(leak, horizon) for leak in told}
-    for leak, each in told.items():
-        best = front(each, "links")
-        listed = " / ".join(
-            f"{one.label} {one.mean:,.0f} with {one.links.mean():,.0f} links" for one in best
-        )
-        ends.append(f"at a leak of {leak:g}, {listed}; lower bound {bound[leak]:,.0f}")
-    alt = f"The front of regret and links, against {what.who}: {'. '.join(ends)}."
-    page = front_page(told, horizon)
+    alt = f"Regret against links and bits, a row for each leak against {what.who}."
+    page = front_page(candidates, horizon)
     picture = pictures.Picture(f"arena_front_{view}", page, caption, alt, rows, rows)
     return pictures.publish(picture, folder)
 
@@ -179,25 +165,25 @@ def radius_rows(
 ) -> list[dict[str, Any]]:
     """Returns a row for every factor at every leak, and those of KL-SE beside them."""
     rows = []
-    for leak in TOLD:
-        beside = [each for each in points("messages", leak, parts["b"], dials) if _beside(each)]
-        own = radii(parts["b"], dials, leak)
-        for factor, each in [*own.items(), *(("", each) for each in beside)]:
+    for leak in FRONT_LEAKS:
+        rivals = [point for point in points("messages", leak, parts["b"], dials) if _beside(point)]
+        by_factor = radii(parts["b"], dials, leak)
+        for factor, point in [*by_factor.items(), *(("", point) for point in rivals)]:
             rows.append(
                 {
                     "ε": f"{leak:g}",
-                    "algorithm": LINE_UP[each.name if factor == "" else REFERENCE].label,
+                    "algorithm": LINE_UP[point.name if factor == "" else REFERENCE].label,
                     "factor of the radius": factor,
-                    **each.cells,
+                    **point.cells,
                     "lower bound": f"{least_possible(leak, horizon):,.0f}",
                 }
             )
     return rows
 
 
-def _beside(each: Point) -> bool:
+def _beside(point: Point) -> bool:
     """Whether it is drawn beside CDP-MAB's radii."""
-    return each.name in BESIDE and not each.settings
+    return point.name in BESIDE and not point.settings
 
 
 def _draw_radius(
@@ -205,7 +191,6 @@ def _draw_radius(
 ) -> list[Path]:
     """Regret at T of CDP-MAB over the factor of its radius, and KL-SE beside it."""
     rows = radius_rows(parts, dials, horizon)
-    told = [leak for leak in TOLD if radii(parts["b"], dials, leak)]
     seeds = [row["seeds"] for row in rows]
     caption = (
         f"{_setting(horizon, seeds)}. CDP-MAB with its confidence radius multiplied by a factor, "
@@ -216,16 +201,7 @@ def _draw_radius(
         f"reward against {VIEWS['messages'].who}. Markers: means over the seeds; {BARS}. Lower "
         "bound: as in the fronts, a yardstick."
     )
-    ends = []
-    for leak in told:
-        own = radii(parts["b"], dials, leak)
-        best = min(own, key=lambda factor: own[factor].mean)
-        ends.append(
-            f"at a leak of {leak:g}, {own[1.0].mean:,.0f} with the factor 1 and least, "
-            f"{own[best].mean:,.0f}, with {best:g}, where {own[best].lost:,} of "
-            f"{len(own[best].regret):,} seeds lost the best arm"
-        )
-    alt = f"Regret of CDP-MAB: {'; '.join(ends)}."
+    alt = "Regret of CDP-MAB by the factor of its radius, a panel for each leak."
     page = radius_page(rows, horizon)
     picture = pictures.Picture("arena_radius", page, caption, alt, rows, rows)
     return pictures.publish(picture, folder)
@@ -233,27 +209,27 @@ def _draw_radius(
 
 def radius_page(rows: Rows, horizon: int = HORIZON) -> Callable[[pictures.Page], None]:
     """Returns what draws regret over the factor of the radius from the rows of the CSV."""
-    own: dict[float, list[Any]] = {float(row["ε"]): [] for row in rows}
-    beside: dict[float, list[Any]] = {leak: [] for leak in own}
+    cdp_rows: dict[float, list[Any]] = {float(row["ε"]): [] for row in rows}
+    rivals: dict[float, list[Any]] = {leak: [] for leak in cdp_rows}
     for row in rows:
-        (beside if row["factor of the radius"] == "" else own)[float(row["ε"])].append(row)
+        (rivals if row["factor of the radius"] == "" else cdp_rows)[float(row["ε"])].append(row)
     # Of what is drawn side by side, one scale.
-    low = 0.7 * min(least_possible(leak, horizon) for leak in own)
+    low = 0.7 * min(least_possible(leak, horizon) for leak in cdp_rows)
     high = 1.4 * max(row["regret at T"][2] for row in rows)
     color = style.get_line_style(0)["color"]
 
     def draw(page: pictures.Page) -> None:
-        panels = page.places(len(own), across=min(3, len(own)), height=2.4)
-        for panel, (leak, here) in zip(panels, own.items(), strict=True):
-            x = [row["factor of the radius"] for row in here]
-            mean, lower, upper = np.array([row["regret at T"] for row in here]).T
+        panels = page.places(len(cdp_rows), across=min(3, len(cdp_rows)), height=2.4)
+        for panel, (leak, leak_rows) in zip(panels, cdp_rows.items(), strict=True):
+            x = [row["factor of the radius"] for row in leak_rows]
+            mean, lower, upper = np.array([row["regret at T"] for row in leak_rows]).T
             panel.vlines(x, lower, upper, color=color, lw=0.8)
             panel.plot(x, mean, color=color, lw=0.9)
             for whole_, face in ((True, color), (False, "white")):
-                at = [i for i, row in enumerate(here) if (not row[LOST]) == whole_]
+                at = [i for i, row in enumerate(leak_rows) if (not row[LOST]) == whole_]
                 look: dict[str, Any] = {"ls": "none", "ms": 4, "mfc": face, "color": color}
                 panel.plot([x[i] for i in at], mean[at], marker="o", **look)
-            for index, row in enumerate(beside[leak], 1):
+            for index, row in enumerate(rivals[leak], 1):
                 panel.axhline(
                     row["regret at T"][0], label=row["algorithm"], **style.get_line_style(index)
                 )
@@ -273,78 +249,5 @@ def radius_page(rows: Rows, horizon: int = HORIZON) -> Callable[[pictures.Page],
             ),
             Line2D([], [], color="0.35", ls=BOUND, lw=0.9, label="lower bound in the end"),
         ]
-
-    return draw
-
-
-def _draw_years(parts: Mapping[str, Any], horizon: int, folder: Path) -> list[Path]:
-    """The least regret that was possible in a year, by what is trusted."""
-    groups = by_trust(parts)
-    best = {told: best_by_year(runs) for told, runs in groups.items()}
-    rows = []
-    for told, steps in best.items():
-        for when, name, _ in steps:
-            values = groups[told][name]
-            head = {"trust": told, "year": when, "algorithm": LINE_UP[name].label}
-            rows.append(
-                head
-                | {"seeds": len(values), "regret at T": common.interval(values), **tails(values)}
-            )
-    seeds = [len(values) for runs in groups.values() for values in runs.values()]
-    caption = (
-        f"{_setting(horizon, seeds)}. Each line: the least mean regret of the arena's contestants "
-        "that were published by then, all trusted alike. A step is a contestant that has less than "
-        f"all before it, on means; of {NOW} are this project's own, and DP-IMED and DP-KLUCB over "
-        "a secure sum. Pooled policies are dated by the policy, though pooling is this project's "
-        "reading. Grey: lower bounds for one player who sees all that the "
-        f"agents see, the mean over {INSTANCES} instances; at this T yardsticks."
-    )
-    listed = "; ".join(
-        f"{told}: {steps[0][2]:,.0f} in {steps[0][0]} ({LINE_UP[steps[0][1]].label}), "
-        f"{steps[-1][2]:,.0f} in {steps[-1][0]} ({LINE_UP[steps[-1][1]].label})"
-        for told, steps in best.items()
-    )
-    alt = f"The least regret at T = {write_count(horizon)}, first and last of each line. {listed}."
-    picture = pictures.Picture("arena_years", years_page(rows, horizon), caption, alt, rows, rows)
-    return pictures.publish(picture, folder)
-
-
-def years_page(rows: Rows, horizon: int = HORIZON) -> Callable[[pictures.Page], None]:
-    """Returns what draws the least regret by year from the rows of the CSV, a line for a trust."""
-    best: dict[str, list[tuple[int, float, str]]] = {}
-    for row in rows:
-        step = row["year"], row["regret at T"][0], row["algorithm"]
-        best.setdefault(row["trust"], []).append(step)
-    ends = min(row["year"] for row in rows) - 1, NOW + 1
-    bounds = {"any algorithm": None, "any with actions of ε = 1": 1.0}
-
-    def draw(page: pictures.Page) -> None:
-        (panel,) = page.places(1, height=3.4)
-        notes: list[Note] = []
-        lines: list[list[tuple[float, float]]] = []
-        for index, (told, steps) in enumerate(best.items()):
-            look = style.get_line_style(index)
-            years, means, _ = zip(*steps, strict=True)
-            panel.plot([*years, NOW + 0.5], [*means, means[-1]], drawstyle="steps-post", **look)
-            at = zip(years, [*years[1:], NOW + 0.5], means, strict=True)
-            lines.append([end for a, b, mean in at for end in ((a, mean), (b, mean))])
-            panel.plot(years, means, style.MARKERS[index], ms=3, color=look["color"])
-            notes += [Note((year, mean), label, look["color"]) for year, mean, label in steps]
-            look |= {"marker": style.MARKERS[index], "markersize": 3, "label": told}
-            page.handles = [*page.handles, Line2D([], [], **look)]
-        for words, epsilon in bounds.items():
-            bound = least_possible(epsilon, horizon)
-            dash = "-" if epsilon is None else BOUND
-            grey: dict[str, Any] = {"color": "0.6", "linestyle": dash, "linewidth": 0.9}
-            panel.axhline(bound, **grey)
-            label = f"lower bound in the end: {words}"
-            page.handles = [*page.handles, Line2D([], [], label=label, **grey)]
-            lines.append([(x, bound) for x in ends])
-        panel.set_yscale("log")
-        panel.set_xlim(*ends)
-        panel.margins(y=0.08)
-        panel.set_xlabel("year of publication", labelpad=2)
-        panel.set_ylabel("least regret at T so far", labelpad=2)
-        page.fit = lambda: write_beside(panel, notes, lines, crowded=True)
 
     return draw

@@ -7,7 +7,6 @@ trusted alike and are covered by the same epsilon.
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,17 +17,14 @@ from experiments import (
     arena,
     arena_figures,
     arena_fronts,
-    arena_protocols,
     arena_settings,
-    audit,
     common,
     several,
 )
-from experiments.arena import LEAKS, LINE_UP, TRUST, VIEWS, YARDSTICK
+from experiments.arena import LINE_UP, TRUST, VIEWS
 from fmab_jax.analysis import costs
-from fmab_jax.analysis.privacy import laplace_sum_epsilon
-from fmab_jax.analysis.words import write_count, write_number
-from fmab_jax.core import graphs, ledgers
+from fmab_jax.analysis.words import write_count
+from fmab_jax.core import ledgers
 from fmab_jax.files import whole_file
 
 STAND_INS = (
@@ -49,8 +45,8 @@ _LEDGER_NOTES = (
 
 def judge(load: Callable[[str], Mapping[int, Any]], folder: Path) -> list[Path]:
     """Writes ARENA.md, and its tables as CSV, from what `load` has of an experiment, by horizon."""
-    found, settings = load("arena"), load("arena_settings")
-    tables = {f"arena_T{common.power(T)}": _rows(parts["a"]) for T, parts in found.items()}
+    results, settings = load("arena"), load("arena_settings")
+    tables = {f"arena_T{common.power(T)}": _rows(parts["a"]) for T, parts in results.items()}
     ledger = _ledger()
     folder.mkdir(parents=True, exist_ok=True)
     written = [
@@ -62,28 +58,17 @@ def judge(load: Callable[[str], Mapping[int, Any]], folder: Path) -> list[Path]:
         "",
         f"Every algorithm of the package on the paper's instance: {arena.AGENTS} agents, "
         f"{arena.ARMS} arms, Bernoulli means drawn from U[0, 1] for each seed, the same for "
-        "everybody. Made by `python -m experiments arena arena_settings arena_protocols audit "
-        f"arena_fronts arena_report`. Brackets are {100 * common.LEVEL:g} % confidence intervals "
+        "everybody. Made by `python -m experiments arena arena_settings arena_fronts "
+        f"arena_report`. Brackets are {100 * common.LEVEL:g} % confidence intervals "
         f"over seeds (Student t). {STAND_INS}",
         "",
     ]
-    for (T, parts), (name, rows) in zip(found.items(), tables.items(), strict=True):
-        lines += [*_horizon(T, parts, rows, name.removeprefix("arena_"), folder), ""]
-    lines += arena_fronts.sections(found, load("arena_fronts"))
+    for (T, parts), (name, rows) in zip(results.items(), tables.items(), strict=True):
+        lines += [*_horizon(T, parts, rows, name.removeprefix("arena_")), ""]
+    lines += arena_fronts.sections(results, load("arena_fronts"))
     lines += ["## Who sees what", "", *common.table_lines(ledger), "", _LEDGER_NOTES, ""]
     lines += ["## Who takes part", "", READ, "", *common.table_lines(_sources()), ""]
-    lines += [
-        f"## What a round of DDP-MAB's protocols takes, M = {arena_protocols.AGENTS}",
-        "",
-        "Over more sizes: [table](arena_protocols.md), [figure](arena_protocols.png); what they "
-        "cost in regret: [table](arena_protocols_regret.md). SAC collects and does not send back.",
-        "",
-        *_protocols(),
-        "",
-        "## The authors' own settings",
-        "",
-        *arena_settings.section(settings),
-    ]
+    lines += ["## The authors' own settings", "", *arena_settings.section(settings)]
     with whole_file(folder / "ARENA.md") as temporary:
         temporary.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
     return [*written, folder / "ARENA.md"]
@@ -107,38 +92,53 @@ def _sources() -> list[dict[str, str]]:
     ]
 
 
-SHOWN = {
+def _horizon(
+    horizon: int, parts: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], end: str
+) -> list[str]:
+    """Returns the section of a horizon: the table of all, and one for each view."""
+    at = f"T = {write_count(horizon)}"
+    figures = (
+        f"{words}: [figure](arena_{name}_{end}.png), [table](arena_{name}_{end}.md)"
+        for name, words in FIGURES.items()
+    )
+    lines = [f"## {at}", "", *common.table_lines(rows), "", TABLE, ""]
+    lines += [f"**At matched trust, {at}.** {MATCHED}", ""]
+    for view, settings in VIEWS.items():
+        if rows := arena_figures.matched_table(view, parts["b"]):
+            heading = (
+                f"View: **{settings.who}**; accountant: {settings.leak}. {write_note(settings)}"
+            )
+            lines += [heading, "", *common.table_lines(rows), ""]
+    return [*lines, f"{'; '.join(figures)}."]
+
+
+def write_note(view: arena.View) -> str:
+    """Writes what to know of a view, with the noise that its messages have."""
+    return view.note.format(
+        all=arena.message_leak(1.0, arena.AGENTS),
+        star=arena.message_leak(1.0, 5),
+        bits=arena.message_leak(1.0, arena.AGENTS, ledgers.BITS),
+    )
+
+
+FIGURES = {
     "regret": "regret over time",
-    "links": "regret against links and bits",
     "leak": "regret at matched trust",
     "differ": "agents that differ",
 }
-
-
-def _horizon(
-    horizon: int,
-    parts: Mapping[str, Any],
-    rows: Sequence[Mapping[str, Any]],
-    end: str,
-    folder: Path,
-) -> list[str]:
-    """Returns the section of a horizon."""
-    listed = (
-        f"{words}: [figure](arena_{name}_{end}.png), [table](arena_{name}_{end}.md)"
-        for name, words in SHOWN.items()
-    )
-    return [
-        *(f"## T = {write_count(horizon)}", "", *common.table_lines(rows), "", TABLE, ""),
-        *_list_useless(horizon, parts["a"]),
-        *_at_matched_trust(horizon, parts, folder),
-        f"{'; '.join(listed)}.",
-    ]
+MATCHED = (
+    "All of a column are covered by the same ε of one reward, over the whole run, against the one "
+    "whose view is named. Cells: regret, its 95 % interval, and the place in the column. "
+    "Contestants are all that have a finite ε above 0 in some view; the CSV of the figure lists "
+    "who takes no part, and why. How much hangs on δ: "
+    "[docs/privacy.md](../docs/privacy.md#who-sees-what)."
+)
 
 
 def _ledger() -> list[dict[str, Any]]:
     """Returns the privacy ledger of every contestant, and of coalitions that something covers."""
 
-    def told(epsilon: float) -> str:
+    def write_epsilon(epsilon: float) -> str:
         return "no bound" if math.isinf(epsilon) else f"{epsilon:.3g}"
 
     return [
@@ -146,8 +146,8 @@ def _ledger() -> list[dict[str, Any]]:
             "algorithm": entry.label,
             "who": row.viewer,
             "sees": row.observation,
-            "ε": told(row.epsilon),
-            "ε up to δ": told(row.epsilon_at_delta),
+            "ε": write_epsilon(row.epsilon),
+            "ε up to δ": write_epsilon(row.epsilon_at_delta),
             "why": row.why,
             "source": row.source,
         }
@@ -166,8 +166,8 @@ TABLE = (
     "of messages: pure, of one reward in all that is told, against whoever sees most of it; of "
     "actions: pure, against an outsider who sees all actions. Bits: a released bit has 1, an arm's "
     f"name {arena.NAME}, every other number {arena.REAL}. Seeds are fewer where one takes long. "
-    "Links of DDP-MAB are charged as in the paper, diameter × edges a round; the section on "
-    "protocols counts edges that carry data."
+    "Who is too slow at a T is left out. Links of DDP-MAB are charged as in the paper, diameter × "
+    "edges a round."
 )
 
 
@@ -178,160 +178,29 @@ def _rows(parts: Mapping[str, Any]) -> list[dict[str, Any]]:
     for names in _groups(parts).values():
         entrants = [arena.entrant(name, parts[name]) for name in names]
         places = several.Ranks(entrants, common.LEVEL).places
-        common_seeds = min(len(each.regret) for each in entrants)
-        own = []
+        common_seeds = min(len(item.regret) for item in entrants)
+        ranked = []
         for name, entrant in zip(names, entrants, strict=True):
             place = places[entrant.label]
             row = arena.final_row(name, parts[name], reference)
             head, trust = row.pop("algorithm"), row.pop("who is trusted")
-            told = f"{place.text} of {len(names)}"
-            row = {"algorithm": head, "who is trusted": trust, "place": told} | row
-            own.append((place[:2], entrant.regret[:common_seeds].mean(), row))
-        rows += [row for _, _, row in sorted(own, key=lambda each: each[:2])]
+            rank = f"{place.text} of {len(names)}"
+            row = {"algorithm": head, "who is trusted": trust, "place": rank} | row
+            ranked.append((place[:2], entrant.regret[:common_seeds].mean(), row))
+        rows += [row for _, _, row in sorted(ranked, key=lambda item: item[:2])]
     return rows
 
 
 def _groups(names: Iterable[str]) -> dict[tuple[str, str], list[str]]:
     """Returns contestants by who is trusted, in words, and what leaks: in messages, or actions."""
-    found: dict[tuple[str, str], list[str]] = {}
+    results: dict[tuple[str, str], list[str]] = {}
     order = list(TRUST)
-    for name in sorted(names, key=lambda each: order.index(LINE_UP[each].trust)):
-        found.setdefault((arena.trusted(name), leak_of(name)), []).append(name)
-    return found
+    for name in sorted(names, key=lambda item: order.index(LINE_UP[item].trust)):
+        results.setdefault((arena.trusted(name), leak_of(name)), []).append(name)
+    return results
 
 
 def leak_of(name: str) -> str:
     """Returns the epsilon of messages, or of actions of those that tell nobody anything."""
     leak = arena.leaks(LINE_UP[name].algorithm)
     return leak["actions"] if leak["messages"] == costs.NO_MESSAGES else leak["messages"]
-
-
-def _list_useless(horizon: int, runs: Mapping[str, Any]) -> list[str]:
-    """Says who does no better than uniform play, and who was not run."""
-    if (play := runs.get("uniform_play")) is None:
-        return []
-    base = play.regret.isel(time=-1).values
-    useless: dict[str, list[str]] = {"surely": [], "open": []}
-    for name, data in runs.items():
-        values = data.regret.isel(time=-1).values
-        shared = min(len(values), len(base))
-        _, low, high = common.interval(values[:shared] - 0.95 * base[:shared])
-        if name != "uniform_play" and high > 0:
-            useless["surely" if low > 0 else "open"].append(LINE_UP[name].label)
-    surely, open_ = (" / ".join(labels) or "nobody" for labels in useless.values())
-    missing = arena.not_run(arena.absent(LINE_UP, runs))
-    start = f"Surely within 5 % of uniform play, or worse, T = {write_count(horizon)}"
-    return [f"{start}: {surely}; not decided: {open_}. {missing}".rstrip(), ""]
-
-
-def noted(what: arena.View, folder: Path) -> str:
-    """Returns what to know of a view, with its numbers."""
-    return what.note.format(
-        all=arena.message_leak(1.0, arena.AGENTS),
-        star=arena.message_leak(1.0, 5),
-        bits=arena.message_leak(1.0, arena.AGENTS, ledgers.BITS),
-        shown=_shown(folder / "audit_mechanisms.csv"),
-    )
-
-
-def small(horizon: int) -> str:
-    """Says how small delta is for one reward, and what a smaller one would leave of a message."""
-    agents, leaks = arena.AGENTS, (50.0, 5.0, 1.0)
-    others = [arena.DELTA * factor for factor in (1.0, 1e-3, 1e-6)]
-    told = []
-    for delta in others:
-        found = (laplace_sum_epsilon(agents, 1.0 / leak, delta) for leak in leaks)
-        told.append(
-            f"{' / '.join(f'{each:#.3g}' for each in found)} up to δ = {write_number(delta)}"
-        )
-    return (
-        f"δ = {write_number(arena.DELTA)} is not small for this unit, which is one reward among "
-        f"M T = {agents * horizon:,}. How much hangs on it: where a message leaks "
-        f"{' / '.join(f'{leak:g}' for leak in leaks)}, a sum over {agents} agents leaks "
-        f"{', '.join(told[:-1])} and {told[-1]}."
-    )
-
-
-def _shown(path: Path) -> str:
-    """Says which part of the claims about index policies' actions the audit shows; "" without."""
-    if not path.exists():
-        return ""
-    with path.open(newline="", encoding="utf-8") as file:
-        shares = [
-            # A claim of which no run shows anything has no share; that is 0 of it.
-            float(row["share of the claim"] or 0)
-            for row in csv.DictReader(file)
-            if row["view"] == "actions"
-            if row["share of the claim"] or row.get("claim", "0") not in ("0", "none")
-            if (case := audit.SOUND.get(row["mechanism"]))
-            if isinstance(case.make(), (fmab.IndexPolicy, fmab.Episodes))
-        ]
-    if not shares:
-        return ""
-    low, high = (f"{end:.2g}" for end in (min(shares), max(shares)))
-    return f": of the actions of index policies the audit shows {low} to {high} of it"
-
-
-def _at_matched_trust(
-    horizon: int, parts: Mapping[str, Mapping[Any, Any]], folder: Path
-) -> list[str]:
-    """Returns a table for each view, and who is better than agents who tell nobody anything."""
-    at, runs = f"T = {write_count(horizon)}", parts["b"]
-    lines = [
-        f"**At matched trust, {at}.** All of a column are covered by the same ε of one reward, "
-        "over the whole run, against the one whose view is named. Cells: regret, its 95 % "
-        "interval, and the place in the column. Contestants are all that have a finite ε above 0 "
-        "in some view.",
-        "",
-        small(horizon),
-        "",
-    ]
-    for view, what in VIEWS.items():
-        rows = arena_figures.matched_table(view, runs)
-        if not rows:
-            continue
-        note = noted(what, folder)
-        lines += [f"View: **{what.who}**; accountant: {what.leak}. {note}", ""]
-        lines += [*common.table_lines(rows), ""]
-        if missing := arena.not_run(arena.absent_of_view(view, LEAKS[0], runs)):
-            lines += [missing, ""]
-        if view != "actions" and YARDSTICK in parts["a"]:
-            lines += [
-                f"* ε = {leak:g}: {_yardstick(entrants, parts['a'][YARDSTICK])}"
-                for leak in arena.TOLD
-                if (entrants := arena.matched(view, leak, runs))
-            ]
-            lines.append("")
-    return lines
-
-
-def _yardstick(entrants: Sequence[Any], run: Any) -> str:
-    """Says which of some have surely less regret than the best that tells nobody anything."""
-    quiet = arena.entrant(YARDSTICK, run)
-    level = 1 - (1 - common.LEVEL) / len(entrants)
-    less = []
-    for each in entrants:
-        shared = min(len(each.regret), len(quiet.regret))
-        _, _, high = common.interval(each.regret[:shared] - quiet.regret[:shared], level)
-        if high < 0:
-            less.append(each.label)
-    mean = common.cell(common.interval(quiet.regret))
-    return (
-        f"Yardstick: {quiet.label} by every agent alone, which tells nobody anything, has {mean}; "
-        f"surely less than that has: {' / '.join(less) or 'nobody'}."
-    )
-
-
-def _protocols() -> list[str]:
-    """Returns a sentence for each graph of 50 agents: what a round takes."""
-    lines = []
-    for name in arena_protocols.GRAPHS:
-        found = arena_protocols.tables(graphs.make(name, arena_protocols.AGENTS))
-        told = [
-            f"{arena_protocols.spoken(words)} {table.wait + 1:,} slot{'s' * (table.wait > 0)}, "
-            f"{arena_protocols.links(table):,} links and "
-            f"{arena_protocols.vectors(table):,} vectors"
-            for words, table in found.items()
-        ]
-        lines.append(f"* {name}: {'; '.join(told)}.")
-    return lines

@@ -43,39 +43,20 @@ DELTA = 0.01
 FEW = 50
 
 
-@dataclass(frozen=True)
-class Quiet(CDP):
-    """CDP-MAB whose noise is a tenth too small."""
-
-    name: ClassVar[str] = "cdp_quiet"
-
-    @staticmethod
-    def noise_scale(epoch: Epoch) -> Scalar:
-        """Returns 0.9 / (N epsilon)."""
-        return 0.9 * CDP.noise_scale(epoch)
-
-    ledger = CDP.ledger
+def _with_noise(name: str, noise_scale: Callable[[Epoch], Scalar]) -> Any:
+    """Returns CDP-MAB whose noise has another scale, under the ledger of the usual one."""
+    body = {"name": name, "noise_scale": staticmethod(noise_scale), "ledger": CDP.ledger}
+    return dataclass(frozen=True)(type(name, (CDP,), body))
 
 
-@dataclass(frozen=True)
-class OverAll(CDP):
-    """CDP-MAB whose noise on an epoch's mean is scaled by S_r, not by n_r."""
-
-    name: ClassVar[str] = "cdp_over_all"
-
-    @staticmethod
-    def noise_scale(epoch: Epoch) -> Scalar:
-        """Returns n_r / (N epsilon S_r)."""
-        return CDP.noise_scale(epoch) * epoch.fresh / epoch.pulls
-
-    ledger = CDP.ledger
-
-
-@dataclass(frozen=True)
-class Reused(CDP):
-    """CDP-MAB in which one noise serves all epochs; to be audited inside `one_noise`."""
-
-    name: ClassVar[str] = "cdp_reused"
+Quiet = _with_noise("cdp_quiet", lambda epoch: 0.9 * CDP.noise_scale(epoch))
+# Scaled by S_r, not by n_r.
+OverAll = _with_noise(
+    "cdp_over_all", lambda epoch: CDP.noise_scale(epoch) * epoch.fresh / epoch.pulls
+)
+Silent = _with_noise("cdp_silent", lambda epoch: 0.0 * epoch.fresh)
+# One noise serves all epochs: to be audited inside `one_noise`.
+Reused = _with_noise("cdp_reused", CDP.noise_scale)
 
 
 @dataclass(frozen=True)
@@ -86,22 +67,8 @@ class Modest(CDP):
 
     def privacy(self, exchange: Exchange) -> dict[str, float]:
         """Returns epsilon twice."""
-        told = super().privacy(exchange)["epsilon"]
-        return {"epsilon": told, "epsilon_message": told}
-
-
-@dataclass(frozen=True)
-class Silent(CDP):
-    """CDP-MAB without noise, though it claims some."""
-
-    name: ClassVar[str] = "cdp_silent"
-
-    @staticmethod
-    def noise_scale(epoch: Epoch) -> Scalar:
-        """Returns 0."""
-        return 0.0 * epoch.fresh
-
-    ledger = CDP.ledger
+        epsilon = super().privacy(exchange)["epsilon"]
+        return {"epsilon": epsilon, "epsilon_message": epsilon}
 
 
 @dataclass(frozen=True)
@@ -153,7 +120,7 @@ def one_noise() -> Iterator[None]:
 
     def stream_keys(key: Any, round_: Any, *streams: int) -> tuple[keys.Words, ...]:
         rounds = [1 if stream == keys.NOISE else round_ for stream in streams]
-        return tuple(usual(key, *each)[0] for each in zip(rounds, streams, strict=True))
+        return tuple(usual(key, *pair)[0] for pair in zip(rounds, streams, strict=True))
 
     keys.stream_keys = stream_keys
     try:
@@ -260,8 +227,8 @@ def audited(what: str, runs: int) -> Audit:
 def worst(findings: Iterable[Finding]) -> Finding:
     """Returns the finding that tells most against the claim."""
 
-    def tells(each: Finding) -> float:
-        return each.lower if each.claim == 0.0 else each.lower / each.claim
+    def tells(finding: Finding) -> float:
+        return finding.lower if finding.claim == 0.0 else finding.lower / finding.claim
 
     return max(findings, key=tells)
 
@@ -279,35 +246,37 @@ def sweep(
     return audits(max(FEWEST, RUNS_PER_SEED * seeds), names)
 
 
-def rows(found: dict[str, Audit]) -> list[dict[str, str]]:
+def rows(by_name: dict[str, Audit]) -> list[dict[str, str]]:
     """Returns the table: the worst finding of each row of a ledger in each view."""
-    made = []
-    for what, audit in found.items():
+    table = []
+    for what, audit in by_name.items():
         by_row: dict[tuple[str, ...], list[Finding]] = {}
-        for each in audit.findings:
-            by_row.setdefault((each.view, each.viewer, each.observation), []).append(each)
+        for finding in audit.findings:
+            by_row.setdefault((finding.view, finding.viewer, finding.observation), []).append(
+                finding
+            )
         for of_row in by_row.values():
-            each = worst(of_row)
-            share = f"{each.share:.3f}" if 0.0 < each.share < math.inf else ""
-            made.append(
+            finding = worst(of_row)
+            share = f"{finding.share:.3f}" if 0.0 < finding.share < math.inf else ""
+            table.append(
                 {
                     "mechanism": what,
-                    "who": each.viewer,
-                    "claim": "none" if math.isinf(each.claim) else f"{each.claim:.4g}",
+                    "who": finding.viewer,
+                    "claim": "none" if math.isinf(finding.claim) else f"{finding.claim:.4g}",
                     "δ": f"{audit.delta:g}",
-                    "lower bound": f"{each.lower:.4f}",
+                    "lower bound": f"{finding.lower:.4f}",
                     "share of the claim": share,
-                    "verdict": each.verdict,
+                    "verdict": finding.verdict,
                     "runs": f"{audit.runs}",
-                    "view": each.view,
-                    "seen": each.stream,
-                    "event": each.event,
+                    "view": finding.view,
+                    "seen": finding.stream,
+                    "event": finding.event,
                 }
             )
-    return made
+    return table
 
 
-def unseen(found: dict[str, Audit]) -> list[dict[str, str]]:
+def unseen(by_name: dict[str, Audit]) -> list[dict[str, str]]:
     """Returns what is claimed and no run can show."""
     return [
         {
@@ -317,19 +286,19 @@ def unseen(found: dict[str, Audit]) -> list[dict[str, str]]:
             "claim": "none" if math.isinf(row.epsilon) else f"{row.epsilon:.4g}",
             "why no run shows it": row.why,
         }
-        for what, audit in found.items()
+        for what, audit in by_name.items()
         for row in audit.unseen
     ]
 
 
 def draw(results: dict[int, dict[str, Audit]], folder: Path) -> list[Path]:
     """Draws the first audit at a claim of 1, with the table of all of them beside."""
-    found = next(iter(results.values()))
-    table, first = rows(found), found[FIRST]
-    of_broken = [found[what] for what in BROKEN if what in found]
-    caught = sum(each.is_contradicted for each in of_broken)
-    sound = [audit for what, audit in found.items() if what not in BROKEN]
-    wrong = sum(each.is_contradicted for each in sound)
+    by_name = next(iter(results.values()))
+    table, first = rows(by_name), by_name[FIRST]
+    of_broken = [by_name[what] for what in BROKEN if what in by_name]
+    caught = sum(audit.is_contradicted for audit in of_broken)
+    sound = [audit for what, audit in by_name.items() if what not in BROKEN]
+    wrong = sum(audit.is_contradicted for audit in sound)
     one = first.findings[0]
     caption = (
         f"CDP-MAB, M = {AGENTS} agents, at a claim of {one.claim:.4g}: {one.stream}. "
@@ -338,27 +307,25 @@ def draw(results: dict[int, dict[str, Audit]], folder: Path) -> list[Path]:
         f"with reward 1 to those with reward 0, where both have at least {FEW}; a mechanism that "
         "keeps its claim stays between plus and minus the claim. The table has all audits: all "
         f"bounds of one together are wrong with a chance of {first.level:g} at most, those of all "
-        f"{len(found)} with {len(found) * first.level:.2g}. Largest "
+        f"{len(by_name)} with {len(by_name) * first.level:.2g}. Largest "
         f"bound that so many runs can show: {first.most:.3g}. Of {len(sound)} audits of "
         f"mechanisms as they are, {wrong} {'is' if wrong == 1 else 'are'} contradicted. Of "
         f"{len(of_broken)} that are broken, {caught} are."
     )
     bins = _bins(first, one)
-    seen = [bin["log ratio"] for bin in bins if bin["log ratio"] != ""]
     alt = (
-        "Two double-exponential distributions, one reward apart. The log ratio of their bins goes "
-        f"from {min(seen):.3g} at the left to {max(seen):.3g} at the right and keeps to the claim "
-        f"of {one.claim:.4g} but for the chance of few runs."
+        "Two double-exponential distributions, one reward apart, and the log ratio of their bins, "
+        "which keeps to the claim but for the chance of few runs."
     )
 
     def page(page: pictures.Page) -> None:
         _draw(page, one, bins)
 
     heads = ("mechanism", "who", "claim", "δ", "lower bound", "verdict", "seen")
-    told = [{head: row[head] for head in heads} for row in table]
-    written = pictures.publish(pictures.Picture("audit", page, caption, alt, bins, told), folder)
+    cells = [{head: row[head] for head in heads} for row in table]
+    written = pictures.publish(pictures.Picture("audit", page, caption, alt, bins, cells), folder)
     written.append(common.save_rows(table, folder / "audit_mechanisms.csv"))
-    if hidden := unseen(found):
+    if hidden := unseen(by_name):
         written.append(common.save_rows(hidden, folder / "audit_unseen.csv"))
     return written
 
@@ -386,11 +353,13 @@ def _draw(page: pictures.Page, one: Finding, bins: list[dict[str, Any]]) -> None
     edges = [bin["from"] for bin in bins] + [bins[-1]["to"]]
     handles = []
     for index, label in enumerate(("reward 0", "reward 1")):
-        own = style.get_line_style(index) | {"label": label}
+        look = style.get_line_style(index) | {"label": label}
         density = [bin[f"density, {label}"] for bin in bins]
-        above.stairs(density, edges, color=own["color"], alpha=0.15, fill=True)
-        above.stairs(density, edges, color=own["color"], ls=own["linestyle"], lw=own["linewidth"])
-        handles.append(Line2D([], [], **own))
+        above.stairs(density, edges, color=look["color"], alpha=0.15, fill=True)
+        above.stairs(
+            density, edges, color=look["color"], ls=look["linestyle"], lw=look["linewidth"]
+        )
+        handles.append(Line2D([], [], **look))
     seen = [
         ((bin["from"] + bin["to"]) / 2, bin["log ratio"]) for bin in bins if bin["log ratio"] != ""
     ]

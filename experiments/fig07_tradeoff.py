@@ -28,7 +28,6 @@ from experiments.figures import (
     UNIFORM,
     name_rounds,
 )
-from experiments.notes import Note, write_beside
 from fmab_jax.plots import style
 
 SERVER_PRICE = 25
@@ -37,7 +36,7 @@ COLOURS = (*style.COLOURS[:4], "black")
 # Points that lie on each other are seen around each other: open, and smaller with every p.
 SIZES = (7.0, 6.0, 5.2, 4.4, 3.4)
 OPEN = {"markerfacecolor": "none", "markeredgewidth": 0.8}
-TOLD = 1  # the p whose budgets are told beside the markers
+LABELLED = 1  # the p whose budgets stand beside the markers
 HEIGHT = 2.1
 Rows = Sequence[Mapping[str, Any]]
 
@@ -68,7 +67,7 @@ def _draw(gap: str, results: common.Results, folder: Path) -> list[Path]:
         "In a round N = ⌈pM⌉ agents report",
         f"ε is the same for every p, what a message leaks is not. {common.leaks(names, AGENTS)}",
         "Open markers: budgets; lines join R = 2, 3, 4 and 5 of one p, in this order; R stands "
-        f"beside the markers of p = {TOLD:g}. Full markers, which no line reaches: no budget, of "
+        f"beside the markers of p = {LABELLED}. Full markers, which no line reaches: no budget, of "
         "the p with that shape and colour. The larger p is, the smaller its markers, so that "
         "points on each other are seen around each other",
         BUDGET[gap],
@@ -124,12 +123,10 @@ def page(rows: Rows) -> Callable[[pictures.Page], None]:
                 _line(panel, points, *looks[p])
             panel.set_yscale("log")
             panel.margins(x=0.06, y=0.06)
-
-        def fit() -> None:
-            for panel, lines in zip(axes, found.values(), strict=True):
-                write_beside(panel, _numbers(lines[TOLD]), _drawn(lines))
-
-        page.fit = fit
+            for row in lines[LABELLED][:-1]:
+                at = row["cost"][0], row["regret"][0]
+                offset: dict[str, Any] = {"xytext": (1.5, 4), "textcoords": "offset points"}
+                panel.annotate(str(row["R"]), at, fontsize=6, **offset)
         page.handles = [
             [
                 Line2D(
@@ -151,20 +148,3 @@ def _line(panel: Axes, points: Rows, color: str, marker: str, ms: float) -> None
     panel.hlines(regret[0], *cost[1:], color=color, lw=0.7)
     panel.plot(cost[0, -1], regret[0, -1], color=color, marker=marker, ms=0.8 * ms, ls="none")
     panel.plot(cost[0, :-1], regret[0, :-1], color=color, marker=marker, ms=ms, lw=0.7, **OPEN)
-
-
-def _drawn(lines: Mapping[float, Rows]) -> list[list[tuple[float, float]]]:
-    """Returns the lines and bars of a panel, which numbers must not cover."""
-    found = [
-        [(row["cost"][0], row["regret"][0]) for row in points[:-1]] for points in lines.values()
-    ]
-    for row in (row for points in lines.values() for row in points):
-        (cost, low, high), (regret, least, most) = row["cost"], row["regret"]
-        found += [[(low, regret), (high, regret)], [(cost, max(least, 1.0)), (cost, most)]]
-    return found
-
-
-def _numbers(points: Rows) -> list[Note]:
-    """Returns the budgets that are told beside the markers of one line."""
-    colour = COLOURS[PARTICIPATIONS.index(TOLD)]
-    return [Note((row["cost"][0], row["regret"][0]), str(row["R"]), colour) for row in points[:-1]]

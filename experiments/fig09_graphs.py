@@ -46,7 +46,7 @@ def page(rows: Sequence[Mapping[str, Any]]) -> Callable[[pictures.Page], None]:
         edges.setdefault((row["graph"], row["edges"], row["diameter"]), []).append(ends)
 
     def draw(page: pictures.Page) -> None:
-        page.figure.set_size_inches(page.width, 1.3 if page.narrow else 1.9)
+        page.figure.set_size_inches(pictures.PAGE, 1.9)
         panels = page.figure.subplots(1, len(edges))
         for panel, ((title, number, diameter), pairs) in zip(panels, edges.items(), strict=True):
             graph = nx.Graph()

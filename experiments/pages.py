@@ -366,33 +366,6 @@ def _note_caps(numbers: Numbers) -> str:
     return "\n".join([*common.table_lines(rows), "", end])
 
 
-def _note_years(numbers: Numbers) -> str:
-    rows, told = numbers.table("arena_years"), []
-    for trust in dict.fromkeys(row["trust"] for row in rows):
-        steps = [
-            f"{row['year']} {row['algorithm']} {_regret(row)}"
-            for row in rows
-            if row["trust"] == trust
-        ]
-        told.append(f"* {trust.replace('no privacy', 'No privacy')}: {'; '.join(steps)}.")
-    return "\n".join(told)
-
-
-def _note_far(numbers: Numbers) -> str:
-    heads = ("algorithm", "who is trusted", "epsilon of messages", "epsilon of actions")
-    rows = [
-        {head: row[head] for head in heads}
-        | {
-            "seeds": row["seeds"],
-            "regret": _regret(row),
-            "largest": row["largest"],
-            "above 3 × the median": row["seeds above 3 × the median"],
-        }
-        for row in numbers.table("arena_far")
-    ]
-    return "\n".join(common.table_lines(rows))
-
-
 def _theory_lost(numbers: Numbers) -> str:
     """How often runs of a hard instance lost the best arm."""
     rows = numbers.table("theory_lost")
@@ -565,8 +538,6 @@ BLOCKS = (
     Block("docs/theory.md", "theory_regret", _theory_regret),
     Block("docs/note.md", "note_cost", _note_cost),
     Block("docs/note.md", "note_caps", _note_caps),
-    Block("docs/note.md", "note_years", _note_years),
-    Block("docs/note.md", "note_far", _note_far),
     Block("docs/reproduction.md", "readings", _readings),
     Block("docs/reproduction.md", "found", _found),
     Block("docs/privacy_audit.md", "audit_runs", _audit_runs),

@@ -1,7 +1,7 @@
-"""Figures as a journal prints them: drawn for one column and for two, words and numbers beside.
+"""Figures as a journal prints them over two columns, with words and numbers beside.
 
 Its caption and what is to be seen stand in a Markdown file beside a picture, and every number that
-is drawn in a CSV file: `redraw` draws it anew from that, for one column as well.
+is drawn in a CSV file: `redraw` draws it anew from that.
 """
 
 from __future__ import annotations
@@ -32,35 +32,28 @@ from fmab_jax.files import whole_file
 from fmab_jax.plots import style
 from fmab_jax.plots.style import FONT
 
-# Inches: 8.5 cm, a column of a journal, and 17.8 cm, two of them.
-COLUMN, PAGE = 3.35, 7.0
+PAGE = 7.0  # inches: 17.8 cm, two columns of a journal
 # 22 cm, what a page has room for.
 HIGHEST = 22 / 2.54
-NARROW = "_column"  # at the end of the names of files for one column
 POWERS = {3: "thousands", 6: "millions", 9: "billions"}
 FAINT = 0.02  # of the reference: effects below it are also drawn in per cent
 
 
 class Page:
-    """A figure of one or two columns of a journal, while it is drawn.
+    """A figure over two columns of a journal, while it is drawn.
 
     Attributes:
-        narrow: Whether it is one column wide.
         squeeze: What heights of panels are multiplied by, so that the figure fits a page.
-        width: In inches.
         tall: Height of all panels below each other, in inches.
         figure: The figure.
         handles: Entries of the legend above the panels, or lists of them: each begins a line.
-        fit: Adapts texts to the panels; called whenever their places have changed.
     """
 
-    def __init__(self, narrow: bool, squeeze: float = 1.0) -> None:
-        self.narrow, self.width = narrow, COLUMN if narrow else PAGE
+    def __init__(self, squeeze: float = 1.0) -> None:
         self.squeeze, self.tall = squeeze, 0.0
-        self.figure = Figure(figsize=(self.width, 4))
+        self.figure = Figure(figsize=(PAGE, 4))
         FigureCanvasAgg(self.figure)
         self.handles: Sequence[Any] = ()
-        self.fit: Callable[[], None] = lambda: None
         self._label: Callable[[], None] = lambda: None
 
     def panels(
@@ -72,9 +65,6 @@ class Page:
     ) -> np.ndarray:
         """Makes panels, a row for each quantity and a column for each condition.
 
-        Two columns of a journal show them so. In one column, conditions are below each other,
-        and quantities, of which there are two or three, beside each other.
-
         Args:
             labels: What the panels of each row show; a power of ten is added where one is due.
             titles: What the panels of each column are about; "" for nothing.
@@ -82,34 +72,26 @@ class Page:
             height: Of a panel, in inches.
 
         Returns:
-            [row, column] axes, placed for the width.
+            [row, column] axes.
         """
-        shape = (len(labels), len(titles))
-        turned = self.narrow and shape[1] > 1
-        down, across = shape[::-1] if turned else shape
-        axes = self._subplots([height] * down, across)
-        axes = axes.T if turned else axes
+        axes = self._subplots([height] * len(labels), len(titles))
         below = [x] * len(labels) if isinstance(x, str) else list(x)
-        write = self._write_turned if turned else self._write_straight
-        self._label = lambda: write(axes, labels, titles, below, height)
+        self._label = lambda: self._write(axes, labels, titles, below, height)
         return axes
 
     def places(
         self, number: int, across: int = 1, height: float | Sequence[float] = 1.45
     ) -> list[Axes]:
-        """Makes panels with labels of their own, `across` beside each other in two columns.
-
-        In one column all are below each other. A power of ten is added to a label where it is due.
+        """Makes panels with labels of their own; a power of ten is added where it is due.
 
         Args:
             number: Of panels.
-            across: How many are beside each other where there is room.
+            across: How many are beside each other.
             height: Of a panel, in inches, or of each; a row is as high as its highest.
 
         Returns:
             The panels; those that their grid has besides are left out.
         """
-        across = 1 if self.narrow else across
         each = [height] * number if isinstance(height, float | int) else list(height)
         rows = [max(each[at : at + across]) for at in range(0, number, across)]
         axes = list(self._subplots(rows, across).flat)
@@ -151,11 +133,11 @@ class Page:
         """Writes labels and legend; returns the figure."""
         self._label()
         self.figure.align_ylabels()
-        return style.lay_out(self.figure, self.handles, fit=self.fit)
+        return style.lay_out(self.figure, self.handles)
 
     def _subplots(self, rows: Sequence[float], across: int) -> np.ndarray:
         self.tall = self.squeeze * sum(rows)
-        self.figure.set_size_inches(self.width, self.tall)
+        self.figure.set_size_inches(PAGE, self.tall)
         ratios = {"height_ratios": rows}
         axes = self.figure.subplots(len(rows), across, squeeze=False, gridspec_kw=ratios)
         for each in axes.flat:
@@ -163,7 +145,7 @@ class Page:
             each.margins(x=0.01)
         return axes
 
-    def _write_straight(
+    def _write(
         self,
         axes: np.ndarray,
         labels: Sequence[str],
@@ -176,35 +158,12 @@ class Page:
             row[0].set_ylabel(style.wrap_text(told, height - 0.1), fontsize=FONT, labelpad=2)
         for each, title in zip(axes[0], titles, strict=True):
             each.set_title(title, fontsize=FONT, pad=3)
-        _write_below(axes, below, self.width / len(titles) - 0.4)
+        _write_below(axes, below, PAGE / len(titles) - 0.4)
         # Rows with one horizontal axis have one label.
         for upper, lower in zip(axes, axes[1:], strict=False):
             if all(_same_below(a, b) for a, b in zip(upper, lower, strict=True)):
                 for each in upper:
                     each.set_xlabel("")
-
-    def _write_turned(
-        self,
-        axes: np.ndarray,
-        labels: Sequence[str],
-        titles: Sequence[str],
-        below: Sequence[str],
-        height: float,
-    ) -> None:
-        """Has quantities, which are columns now, say at their top what they show."""
-        # Axes in per cent take some room.
-        wide = self.width / len(labels) - 0.35
-        wide -= 0.15 * any(each.child_axes for each in axes.flat)
-        for row, told in zip(axes, _counted(axes, labels), strict=True):
-            words = style.wrap_text(told, wide)
-            row[0].set_title(words, fontsize=FONT, pad=4)
-        for each, title in zip(axes[0], titles, strict=True):
-            each.set_ylabel(title, fontsize=FONT, labelpad=2)
-        _write_below(axes, below, wide)
-        for quantity in axes:
-            for upper, lower in zip(quantity, quantity[1:], strict=False):
-                if _same_below(upper, lower):
-                    upper.set_xlabel("")
 
 
 def faint(effects: Iterable[tuple[float, Sequence[float]]]) -> bool:
@@ -220,7 +179,7 @@ class Picture(NamedTuple):
     """A figure with its words and numbers."""
 
     name: str  # of its files, without an ending
-    draw: Callable[[Page], None]  # draws on a page; called once for each width
+    draw: Callable[[Page], None]  # draws on a page; may be called more than once
     caption: str  # setting, horizon, seeds, and which kind of band is shown
     alt: str  # what is to be seen, for who does not see it: one to three sentences
     rows: Sequence[Mapping[str, Any]]  # every number that is drawn, a row for each point
@@ -228,7 +187,7 @@ class Picture(NamedTuple):
     table: Sequence[Mapping[str, Any]] = ()
 
 
-def fitted(draw: Callable[[Page], None], narrow: bool) -> Figure:
+def fitted(draw: Callable[[Page], None]) -> Figure:
     """Draws a figure that fits a page: where it would be higher, its panels are made lower.
 
     Raises:
@@ -236,7 +195,7 @@ def fitted(draw: Callable[[Page], None], narrow: bool) -> Figure:
     """
     squeeze = 1.0
     for _ in range(4):
-        page = Page(narrow, squeeze)
+        page = Page(squeeze)
         draw(page)
         figure = page.finish()
         over = float(figure.get_figheight()) - HIGHEST
@@ -250,17 +209,10 @@ def fitted(draw: Callable[[Page], None], narrow: bool) -> Figure:
 def draw_files(
     name: str, draw: Callable[[Page], None], folder: Path, pdf: bool = False
 ) -> list[Path]:
-    """Draws a picture: as PNG for two columns, or else for print.
-
-    For print it is drawn as PDF for two columns, and as PNG and PDF for one column.
-    """
+    """Draws a picture as PNG, or for print as PDF."""
     folder.mkdir(parents=True, exist_ok=True)
-    ends = (".pdf", f"{NARROW}.png", f"{NARROW}.pdf") if pdf else (".png",)
-    figures = {narrow: fitted(draw, narrow) for narrow in sorted({NARROW in end for end in ends})}
-    return [
-        fmab.save_figure(figures[NARROW in end], folder / f"{name}{end}", overwrite=True)
-        for end in ends
-    ]
+    path = folder / f"{name}{'.pdf' if pdf else '.png'}"
+    return [fmab.save_figure(fitted(draw), path, overwrite=True)]
 
 
 def publish(picture: Picture, folder: Path) -> list[Path]:
@@ -329,14 +281,6 @@ def in_percent(references: Iterable[float], bands: Iterable[Mapping[str, Any]], 
     return f". Axis on the right: per cent of {of}" * drawn
 
 
-def draw_difference(axes: Axes, bands: Mapping[str, Any], **changed: Any) -> list[Any]:
-    """Draws paired differences over the logarithm of time; returns the legend's entries."""
-    line_up(axes)
-    handles = common.draw_bands(axes, bands, **changed)
-    axes.set_xscale("log")
-    return handles
-
-
 def relabelled(handles: Sequence[Any], told: Sequence[str]) -> list[Any]:
     """Returns entries of a legend that say more in brackets; the curves keep their labels."""
     found = []
@@ -347,10 +291,9 @@ def relabelled(handles: Sequence[Any], told: Sequence[str]) -> list[Any]:
     return found
 
 
-def line_up(axes: Axes, which: str = "y") -> None:
+def line_up(axes: Axes) -> None:
     """Draws a thin line where a difference is 0."""
-    draw = axes.axhline if which == "y" else axes.axvline
-    draw(0, color="0.4", linewidth=0.5, zorder=0.5)
+    axes.axhline(0, color="0.4", linewidth=0.5, zorder=0.5)
 
 
 def _write_below(axes: np.ndarray, below: Sequence[str], wide: float) -> None:

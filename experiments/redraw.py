@@ -2,7 +2,7 @@
 
 python -m experiments redraw                          all pictures of figures/
 python -m experiments redraw fig04_epsilon            one of them
-python -m experiments redraw --pdf                    for print: PDF, and the width of one column
+python -m experiments redraw --pdf                    for print: PDF
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from experiments import (
     arena_figures,
     arena_fronts,
     arena_fronts_figures,
-    arena_protocols,
     audit,
     common,
     differences,
@@ -30,7 +29,6 @@ from experiments import (
     fig13_heterogeneity,
     figures,
     pictures,
-    ratings,
     table2_fig11_hybrid,
 )
 from fmab_jax.errors import refuse
@@ -86,10 +84,6 @@ def _regret(rows: Rows, power: str) -> Draw:
     return arena_figures.curves_page(bands, int(float(power)))
 
 
-def _sent(rows: Rows) -> Draw:
-    return arena_figures.sent_page({NAMES[row["algorithm"]]: row for row in rows})
-
-
 def _leaks(rows: Rows, beside: Rows, power: str) -> Draw:
     views = {what.who: view for view, what in arena.VIEWS.items()}
     found: dict[tuple[str, str], list[Any]] = {}
@@ -124,7 +118,7 @@ def _front(rows: Rows) -> Draw:
 
 # What else is read, by its name.
 BESIDE: Mapping[Any, Callable[[str], str]] = {
-    _leaks: lambda name: name.replace("leak", "links"),
+    _leaks: lambda name: name.replace("arena_leak", "arena"),
     _audit: lambda name: "audit_mechanisms",
 }
 WAYS: Mapping[str, Callable[..., Draw]] = {
@@ -135,13 +129,9 @@ WAYS: Mapping[str, Callable[..., Draw]] = {
     "fig11_hybrid_cost": table2_fig11_hybrid.cost_page,
     "fig13_heterogeneity": fig13_heterogeneity.page,
     r"arena_regret_T(\d.*)": _regret,
-    r"arena_links_T\d.*": _sent,
     r"arena_leak_T(\d.*)": _leaks,
     r"arena_differ_T\d.*": arena_figures.spreads_page,
     r"arena_front_(?:messages|sums|actions)": _front,
     "arena_radius": arena_fronts_figures.radius_page,
-    "arena_years": arena_fronts_figures.years_page,
-    "arena_protocols": arena_protocols.page,
-    "ratings_leak": ratings.page,
     "audit": _audit,
 }

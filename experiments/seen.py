@@ -5,14 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 
-def tally(held: Iterable[bool], things: str) -> str:
-    """Says of how many things something holds: "each of 5 lines", "3 of 5 lines", "none of 5"."""
-    found = list(held)
-    holds = sum(found)
-    number = {len(found): "each", 0: "none"}.get(holds, whole(holds))
-    return f"{number} of {whole(len(found))} {things}"
-
-
 def percent(value: float, of: float) -> str:
     """Writes a number in per cent of another, with its sign."""
     share = 100 * value / of

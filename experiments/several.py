@@ -64,13 +64,10 @@ class Ranks:
     Args:
         entrants: Who takes part.
         level: Of all intervals together.
-        unlike: Whether they may differ in view, accountant or leak (or in trust, without a view).
     """
 
-    def __init__(
-        self, entrants: Sequence[Entrant], level: float = 0.95, unlike: bool = False
-    ) -> None:
-        _check(entrants, level, unlike)
+    def __init__(self, entrants: Sequence[Entrant], level: float = 0.95) -> None:
+        _check(entrants, level)
         self.entrants = {each.label: each for each in entrants}
         pairs = list(combinations(self.entrants, 2))
         self.level = 1 - (1 - level) / max(1, len(pairs))
@@ -122,7 +119,7 @@ class Ranks:
         return [regret[: min(map(len, regrets))] for regret in regrets]
 
 
-def _check(entrants: Sequence[Entrant], level: float, unlike: bool) -> None:
+def _check(entrants: Sequence[Entrant], level: float) -> None:
     """Refuses what cannot be compared."""
     real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
     if not entrants:
@@ -139,8 +136,8 @@ def _check(entrants: Sequence[Entrant], level: float, unlike: bool) -> None:
     if len(asked) > 1:
         refuse("entrants", asked, "asked the same question", "compare those of one T and seed")
     terms = sorted({each.terms for each in entrants})
-    if len(terms) > 1 and not unlike:
-        remedy = "compare those of one trust and leak, or pass unlike=True"
+    if len(terms) > 1:
+        remedy = "compare those of one trust and leak"
         refuse("entrants", terms, "alike in whom they trust and what they leak", remedy)
 
 

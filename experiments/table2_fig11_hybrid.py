@@ -145,7 +145,7 @@ def cost_page(rows: differences.Rows) -> Callable[[pictures.Page], None]:
                 )
             panel.set(xscale="log", ylim=(len(CASES) - 0.5, -0.5))
             panel.margins(x=0.06)
-            named = page.narrow or panel is axes[0]
+            named = panel is axes[0]
             words = list(SHORT.values()) if named else [""] * len(CASES)
             panel.set_yticks(range(len(CASES)), words)
             low, high = panel.get_xlim()

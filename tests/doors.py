@@ -26,6 +26,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
+from plots import made
 
 import fmab_jax as fmab
 from fmab_jax.analysis import audit as auditing
@@ -101,31 +102,11 @@ VALUES = {each: eval(f"lambda: {each}") for each in re.split(r";\s", WRITTEN.str
 
 PROBLEM = fmab.Problem([0.9, 0.5, 0.5, 0.1], agents=3)
 RUN = fmab.cdp_mab(1.0)
-CURVES = curves(np.arange(12.0).reshape(4, 3))
-EVENTS = ("best_arm_lost", "worse_arm_played")
 
 
-def result():
-    """Returns something in the shape of a result of `simulate`."""
-    links = xr.DataArray(np.ones((4, 3, 2), int), dims=("seed", "time", "meter"))
-    data = xr.Dataset(
-        {"regret": CURVES.copy(), "waiting_regret": CURVES.copy(), "links": links, "seeds": 4},
-        {
-            "seed": np.arange(4),
-            "time": [1, 2, 3],
-            "meter": ["bound", "used"],
-            "side": ("meter", ["peer", "peer"]),
-            "priced": ("meter", [True, False]),
-            "counts": ("meter", ["a", "b"]),
-        },
-    )
-    data.attrs = {"algorithm": "ddp", "agents": 3, "arms": 4, "horizon": 3, "epsilon": 1.0}
-    data.attrs |= {"title": "DDP-MAB", "settings": "{}", "epsilon_message": 3.0}
-    events = {name: ("seed", np.zeros(4, bool)) for name in EVENTS}
-    return data.assign_coords(events)
-
-
-DATA = result()
+DATA = made.result("DDP-MAB", server=0, peer=1, seeds=4, times=np.array([1, 2, 3])).assign(seeds=4)
+DATA.attrs |= {"agents": 3, "arms": 4, "epsilon_message": 3.0}
+CURVES = DATA.regret.drop_vars(["best_arm_lost", "worse_arm_played"])
 # With all that a table of it needs.
 WHOLE = DATA.assign(
     {name: ("seed", np.ones(4, int)) for name in ("rounds_made", "chosen_arm", "active_arms")}
@@ -159,28 +140,7 @@ def stored():
     return "stored"
 
 
-def ends():
-    """Returns something in the shape of `final_table`'s."""
-    table = xr.Dataset(coords={"epsilon": [0.5, 1.0], "participation": [0.5, 1.0]})
-    meter = {"side": "server", "priced": True, "counts": "links"}
-    table = table.assign_coords({name: ("meter", [value]) for name, value in meter.items()})
-    table = table.assign_coords(meter=["server"])
-    for name, symbol in (("epsilon", "ε"), ("participation", "p")):
-        table[name].attrs = {"long_name": name, "symbol": symbol, "none": "none"}
-    size = (2, 2)
-    for name in ("regret", "cost", "rounds_made", *EVENTS):
-        for end in ("", "_lower", "_upper"):
-            table[name + end] = (("epsilon", "participation"), np.ones(size))
-    for name in ("seeds", "undecided"):
-        table[name] = (("epsilon", "participation"), np.full(size, 10))
-    table["links"] = (("epsilon", "participation", "meter"), np.ones((*size, 1)))
-    prices = {"server_price": 1.0, "peer_price": 1.0}
-    table.attrs = {"algorithm": "cdp", "title": "CDP-MAB", "settings": "{}", **prices}
-    table.attrs |= {"level": 0.95, "description": "x"}
-    return table
-
-
-FINALS = ends()
+FINALS = made.table(epsilon=[0.5, 1.0], participation=[0.5, 1.0])
 TABLE = pd.DataFrame({"who": [1, 1, 2, 2], "what": [1, 2, 1, 2], "stars": [1, 2, 2, 1]})
 NUMBERS = iter(range(10**9))
 
@@ -392,7 +352,7 @@ def outcome(door, value):
 
 
 def main():
-    """Tries every value at every door, in an empty folder, with a gigabyte to spare."""
+    """Tries every value at every door, in an empty folder, with 3 GB to spare."""
     compilation.compile_program = Executable()
     auditing.list_exposures = Executable()
     with contextlib.suppress(ImportError):

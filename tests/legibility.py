@@ -11,12 +11,11 @@ from experiments import common, pictures
 
 
 def drawn(monkeypatch):
-    """Has pictures keep their figures of both widths, by name, and not write them."""
+    """Has pictures keep their figures, by name, and not write them."""
     kept = {}
 
     def draw_files(name, draw, folder, pdf=False):
-        kept[name] = pictures.fitted(draw, narrow=False)
-        kept[f"{name}_column"] = pictures.fitted(draw, narrow=True)
+        kept[name] = pictures.fitted(draw)
         folder.mkdir(parents=True, exist_ok=True)
         return [folder / f"{name}.png"]
 
@@ -99,9 +98,8 @@ def legible(figure, width, smallest=6, labels=("label1",)):
 
 
 def readable(kept, name, folder):
-    """Asserts that a picture can be read at both widths; returns its alternative text, caption."""
+    """Asserts that a picture can be read; returns its alternative text and its caption."""
     legible(kept[name], 7.0)
-    legible(kept[f"{name}_column"], 8.5 / 2.54)
     alt, caption = words_of(folder / f"{name}.md")
     assert len(alt) > 40
     return alt, caption

@@ -105,10 +105,12 @@ def _names(inputs: set[str]) -> dict[str, Any]:
     import xarray as xr
 
     import fmab_jax as fmab
+    from fmab_jax.algorithms.base import load_plugin
     from fmab_jax.core import exchanges
 
     return {
         **{"fmab": fmab, "exchanges": exchanges, "np": np, "nx": nx, "xr": xr},
+        "load_plugin": load_plugin,
         **{"Decimal": Decimal, "Fraction": Fraction, "inf": float("inf"), "nan": float("nan")},
         "__name__": __name__,  # of the module of a class that an expression defines
         "CDP": fmab.cdp_mab(1.0),

@@ -3,11 +3,10 @@
 import inspect
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import doors
+import fresh
 import pytest
 
 import fmab_jax as fmab
@@ -16,8 +15,6 @@ from fmab_jax.algorithms.base import find_by_name
 from fmab_jax.cli.main import main
 from fmab_jax.core import problems
 from fmab_jax.errors import Refusal
-
-PACKAGE = Path(__file__).parents[1]
 
 # Which doors of tests/doors.py let values in, and which ones; all else is refused.
 LET_IN = {
@@ -108,14 +105,8 @@ ACCEPTED = {
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
     """Returns what became of every value at every door, in a process without the tests' hooks."""
-    paths = filter(None, [str(PACKAGE), os.environ.get("PYTHONPATH")])
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(PACKAGE / "tests" / "doors.py")],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path_factory.mktemp("doors"),
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-    )
+    words = "-W", "ignore", Path(doors.__file__)
+    done = fresh.python(*words, cwd=tmp_path_factory.mktemp("doors"))
     # Of a value that hangs, the last lines say at which door.
     assert done.returncode == 0, done.stderr[-3000:]
     return dict(json.loads(line) for line in done.stdout.splitlines())

@@ -39,7 +39,7 @@ EXACT = {
 # and in the layout of accelerators.
 CALLERS = {
     ("core/rare.py", "rare"),
-    ("layouts/ragged.py", "Ragged._applied.<locals>.apply_to_arm"),
+    ("layouts/ragged.py", "Ragged._apply.<locals>.apply_to_arm"),
     None,
 }
 # Operations that hand a product on as it is.

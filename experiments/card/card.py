@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from experiments.card import page, standings, suites
-from experiments.card.page import Block, Card, Code, Items, Paragraph, Scatter, Section, Table
+from experiments.card.page import Block, Card, Code, Items, Paragraph, Section, Table
 from experiments.card.ranking import (
     LEVEL,
     SLACK,
@@ -62,7 +62,7 @@ _DIGITS = 12
 
 
 def main(words: Sequence[str]) -> None:
-    """Runs the command: writes BASE.html and BASE.md, and prints the ranks."""
+    """Runs the command: writes BASE.md, and prints the ranks."""
     parser = argparse.ArgumentParser(
         "python -m experiments card",
         description=__doc__,
@@ -81,7 +81,7 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--suite", nargs="+", default=[], metavar="NAME", help="all by default")
     parser.add_argument("--seeds", type=int, help="of each suite; the suite's by default")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} seeds of a suite at most")
-    parser.add_argument("--out", default="card", metavar="BASE", help="of BASE.html and BASE.md")
+    parser.add_argument("--out", default="card", metavar="BASE", help="of BASE.md")
     parser.add_argument("--overwrite", action="store_true", help="replace older files")
     options = parser.parse_args(words)
     owner = load(options.which, options.algorithm)
@@ -90,9 +90,8 @@ def main(words: Sequence[str]) -> None:
     for name in options.suite:
         every.find(name)
     # What is mistyped above is told before a name that is taken.
-    paths = [check_path("out", f"{options.out}.{ending}") for ending in ("html", "md")]
-    for path in paths:
-        refuse_taken(path, options.overwrite, "out")
+    path = check_path("out", f"{options.out}.md")
+    refuse_taken(path, options.overwrite, "out")
     card = make_card(
         contestant,
         every,
@@ -102,9 +101,9 @@ def main(words: Sequence[str]) -> None:
         quick=options.quick,
         progress=lambda line: print(line, flush=True),
     )
-    page.write(card, *paths)
+    page.write(card, path)
     print("\n\n".join(map(page.markdown_of, card.sections[1].blocks)))
-    print("wrote", *paths)
+    print("wrote", path)
 
 
 def load(which: str, name: str | None) -> type[Algorithm]:
@@ -367,7 +366,6 @@ def _suite(result: Result, standings: Standings, contestant: Contestant, label: 
         Paragraph(about),
         Table("Regret", heads, regrets),
         Table("What it took", cost_heads, costs),
-        _scatter(result, label),
         *map(Paragraph, notes),
     ]
     return Section(title, blocks)
@@ -380,20 +378,6 @@ def _write_bound(standings: Standings, result: Result, ranking: Ranking) -> str:
     algorithm = result.plan.algorithms[ranking.group]
     alone = algorithm.exchange(result.suite.problem.agents).alone
     return f"{bounds[bool(alone)]:,.0f}"
-
-
-def _scatter(result: Result, label: str) -> Scatter:
-    view = result.rankings[0].group.view
-    panels = [
-        (_write_leak(ranking.group.leak), ranking.points)
-        for ranking in result.rankings
-        if ranking.group.view == view
-    ]
-    caption = (
-        f"Regret against links at T, both logarithmic, means, view “{view}”; names in the order "
-        f"of regret. Circles without links are at the left edge. Filled: {label}."
-    )
-    return Scatter(caption, panels, label)
 
 
 def _check_contract(contestant: Contestant) -> list[str]:

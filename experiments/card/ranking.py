@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments import common
-from experiments.card.page import Points
 from experiments.card.standings import Run, Standings
 from experiments.card.suites import Group
 from experiments.several import Entrant, Place, Ranks, interval_text
@@ -41,7 +40,6 @@ class Ranking:
     # How many per cent more regret than the least it has, with the simultaneous interval; the
     # regret itself if the least's is too uncertain for a percentage to have an interval.
     more: str
-    points: Points
 
 
 def rank_run(
@@ -68,9 +66,8 @@ def rank_run(
         more = f"{interval_text(percent)} %" if math.isfinite(percent[1]) else more
     place, places = ranks.places[label], (ranks.places, equal)
     rank, at_equal_links = (_write_rank(each[label], len(each)) for each in places)
-    points = {n: (float(r.links.mean()), float(r.regret.mean())) for n, r in runs.items()}
     best = runs[leader]
-    return Ranking(group, run, place, rank, at_equal_links, leader, best, more, points)
+    return Ranking(group, run, place, rank, at_equal_links, leader, best, more)
 
 
 def _write_rank(place: Place, number: int) -> str:

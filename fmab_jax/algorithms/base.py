@@ -79,7 +79,7 @@ class Algorithm(Configurable):
         >>> algorithm.communication, algorithm.privacy(algorithm.exchange(5))
         ('a server hears ceil(pM) agents a round', {'epsilon': 0.5, 'epsilon_message': 1.0})
 
-        A subclass can check parameters that must go together.
+        A subclass can check parameters that depend on each other.
 
         >>> @dataclass(frozen=True)
         ... class Careful(fmab.cdp_mab):

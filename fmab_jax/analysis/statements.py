@@ -42,7 +42,7 @@ class Participant(NamedTuple):
         label: Its name.
         seeds: How many it has.
         mean: Mean regret at T over the seeds that are compared.
-        leak: What others are told of a reward, as `leak_text` writes it; "" for unknown.
+        leak: What others are told of a reward, as `write_leak` writes it; "" for unknown.
         view: Observation that the leak is about, such as "single messages".
         accountant: "pure", or the delta up to which the leak holds.
         trust: Who is trusted with what, in words.

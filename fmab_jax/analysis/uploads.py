@@ -31,7 +31,7 @@ class Messages(NamedTuple):
     """The messages of agents in the first rounds, while no arm leaves.
 
     Attributes:
-        sent: [round, row, arm] noisy mean of each arm, as a message holds it.
+        means: [round, row, arm] noisy mean of each arm, as a message holds it.
         length: [round] rewards that a mean is over: S_r, or n_r where old epochs are forgotten.
     """
 

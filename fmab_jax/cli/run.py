@@ -16,7 +16,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fmab_jax.cli import study_options
 from fmab_jax.cli.options import Call, Command, option, rename_fields
@@ -28,7 +28,6 @@ from fmab_jax.plots.kinds import draw
 
 if TYPE_CHECKING:
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from fmab_jax.algorithms.base import Algorithm
     from fmab_jax.sweeps.study import Study
@@ -125,7 +124,7 @@ def _choose_kind(options: Options, study: Study) -> str:
     return "parameter"
 
 
-def _draw_figure(data: xr.Dataset, options: Options, kind: str) -> Figure:
+def _draw_figure(data: xr.Dataset, options: Options, kind: str) -> Any:
     settings = {**vars(options), "kind": options.band}
     if kind == "parameter":
         # The axis of a figure has more space than its colours.

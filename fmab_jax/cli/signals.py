@@ -73,7 +73,7 @@ def _watch(receiver: socket.socket, numbers: Collection[int], end: Callable[[int
     Args:
         receiver: Socket that gets the number of every signal, also while the main thread is busy.
         numbers: Numbers of the signals that end the process.
-        end: See `stoppable`.
+        end: See `handle_signals`.
     """
     first, start = 0, 0.0
     with receiver:

@@ -97,7 +97,7 @@ class Problem:
         allowed = f"in [{law.low:g}, {law.high:g}]" if bounded else "a finite number"
         _refuse_entry("means", array, bad, allowed, "give the mean reward of each arm")
         check_law(law, array)
-        array, agents = _shared_rows("means", array, 2, agents)
+        array, agents = _collapse_equal_rows("means", array, 2, agents)
         self._set(agents, array.shape[1], law, means=array)
 
     def _set(self, agents: Any, arms: Any, rewards: Any, **fields: Any) -> None:
@@ -247,7 +247,7 @@ class Problem:
         # Scaling a table twice must not change it again.
         exact = np.abs(total - 1) <= table.shape[-1] * np.finfo(np.float64).eps
         scaled = np.where(exact[..., None], table, table / total[..., None])
-        table, agents = _shared_rows("probabilities", scaled, 3, agents)
+        table, agents = _collapse_equal_rows("probabilities", scaled, 3, agents)
         means = table @ np.array(law.values)
         problem = cls.__new__(cls)
         problem._set(agents, table.shape[1], law, means=means, probabilities=table)
@@ -443,7 +443,9 @@ def _refuse_entry(field: str, array: np.ndarray, bad: np.ndarray, *advice: str) 
         refuse(f"{field}{place}", float(array[tuple(place)]), *advice)
 
 
-def _shared_rows(field: str, array: np.ndarray, axes: int, agents: Any) -> tuple[np.ndarray, int]:
+def _collapse_equal_rows(
+    field: str, array: np.ndarray, axes: int, agents: Any
+) -> tuple[np.ndarray, int]:
     """Returns the table with an axis of agents, of length 1 if their rows are equal, and M."""
     if agents is not None:
         agents = count("agents", agents, 1, MAX_AGENTS, "give the number of agents M")

@@ -31,7 +31,7 @@ class Trials(NamedTuple):
 
     Attributes:
         configs: Configurations of one program.
-        which: [trial] which of them.
+        config_index: [trial] index of its configuration.
         seeds: [trial] seed of the trial.
         root_seed: Root seed of all trials.
     """

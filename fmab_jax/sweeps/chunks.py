@@ -48,7 +48,7 @@ class Part(NamedTuple):
 
 
 class Results:
-    """The chunks of a study whose header `header_of` returned, by cell."""
+    """The chunks of a study whose header `build_header` returned, by cell."""
 
     def __init__(
         self,

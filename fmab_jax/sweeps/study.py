@@ -53,7 +53,7 @@ class Point(NamedTuple):
     """One configuration of the grid, checked."""
 
     description: Record  # all that its numbers depend on, except seeds and package
-    hash: str  # of ``described``, 32 hexadecimal digits
+    hash: str  # of ``description``, 32 hexadecimal digits
     config: Config
 
 
@@ -88,7 +88,7 @@ class Study:
         for places in itertools.product(*map(range, self.shape)):
             pairs = [*zip(self.axes, places, strict=True)]
             values = self.settings | {axis.name: axis.values[place] for axis, place in pairs}
-            # Cells share one problem object.
+            # Configurations that agree in all parameters of the problem share one problem object.
             key = tuple(place for axis, place in pairs if axis.name in shared)
             if key not in problems:
                 problems[key] = values["problem"] or _instantiate(RandomProblem, values).problem(

@@ -3,13 +3,11 @@
 ``python tests/analysis/accountant.py`` needs ``pip install dp-accounting`` (0.6), whose pins keep
 attrs below 24: run it in an environment of its own, without this package. It takes a minute.
 
-Three kinds of rows, each with the smallest epsilon at delta:
+Two kinds of rows, each with the smallest epsilon at delta:
 
 * ``sum``: a number in [0, reach] plus a sum of Laplace variables. The law of the sum is convolved
   on a grid, and the library has its hockey-stick divergence.
 * ``share``: the same with some shares of one variable, differences of Gamma variables.
-* ``composition``: several numbers in [0, 1], each with a Laplace variable of its own, all of which
-  change; by the library's own Laplace mechanism and composition.
 """
 
 import json
@@ -60,12 +58,6 @@ def of_share(left, shares, reach, delta):
     return epsilon(mass, step, reach, delta)
 
 
-def of_composition(times, reach, delta):
-    """Returns the epsilon of several Laplace mechanisms together."""
-    one = pld.from_laplace_mechanism(1.0 / reach, value_discretization_interval=1e-4)
-    return float(one.self_compose(times).get_epsilon_for_delta(delta))
-
-
 def main():
     """Writes the table."""
     rows = []
@@ -81,11 +73,6 @@ def main():
             found = of_share(left, shares, reach, delta)
             told = {"left": left, "shares": shares, "reach": reach, "delta": delta}
             rows.append({"kind": "share", **told, "epsilon": found})
-    for times, reach in ((1, 1.0), (2, 1.0), (2, 0.1), (10, 0.1), (10, 1.0), (100, 0.02)):
-        for delta in (1e-2, 1e-6):
-            found = of_composition(times, reach, delta)
-            told = {"times": times, "reach": reach, "delta": delta}
-            rows.append({"kind": "composition", **told, "epsilon": found})
     lines = ",\n ".join(json.dumps(row) for row in rows)
     PATH.write_text(f"[{lines}]\n", encoding="utf-8")
 

@@ -96,9 +96,7 @@ def due(data, place, level):
 
 
 def test_each_cell_is_that_of_numpy():
-    """Would catch a width for its half, swapped ends or columns, a level that is not passed on,
-    the leak of another configuration or of actions, what is stated in place of what is seen, and
-    one seed that has an interval."""
+    """Would catch a width for its half, swapped ends or columns, or a lost level."""
     data = result()
     found = fmab.overview(data, level=0.9, **PRICES)
     assert [each.replace("\n", " ") for each in found.headings] == [
@@ -181,8 +179,7 @@ def summed_up(data):
 
 
 def test_the_table_of_a_summary_is_that_of_its_curves():
-    """Would catch a cost whose variance is scaled by what a round costs, not by its square, the
-    variance of another slot, or a deviation that is divided by the seeds twice."""
+    """Would catch a cost whose variance is scaled by what a round costs, not by its square."""
     found = fmab.final_table(summed_up(result()), level=0.9, **PRICES)
     for place in ((0, 0), (0, 1)):
         cell = found.isel(participation=place[0], epsilon=place[1])
@@ -251,8 +248,7 @@ def decided(undecided, rounds):
     ],
 )
 def test_what_is_remarked_of_seeds_that_explore(undecided, rounds, start):
-    """Would catch one seed of 200 that is remarked, many that are not, and "no round" where
-    seeds have decided without."""
+    """Would catch one seed of 200 that is remarked, or many that are not."""
     said = fmab.overview(decided(undecided, rounds)).remarks
     assert [line.startswith(start or "?") for line in said] == [True] * (start is not None)
 
@@ -267,8 +263,7 @@ def remarks(*start, **given):
 
 
 def test_a_budget_that_does_not_fit_is_remarked():
-    """Would catch rounds that were never made told as a budget that was kept, a budget told of
-    rows that have none, and one that is spent."""
+    """Would catch rounds that were never made told as a budget that was kept."""
     given = {"epsilon": [0.05], "rounds": [None, 2], "horizon": 2000}
     (said,) = remarks("A budget", **given)
     made = fmab.sweep("cdp", **given | SMALL).sel(epsilon=0.05, rounds=2)

@@ -83,8 +83,7 @@ def test_one_bit_by_hand(epsilon, delta):
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-3), (2.0, 1e-2), (0.4, 1e-6)])
 def test_the_sum_of_few_bits_over_all_their_values(epsilon, delta):
-    """Would catch others' rewards that are all 0, a sum of too few bits, one direction, or another
-    divergence: all bits of four agents, one by one, for all rewards of the other three."""
+    """Would catch others' rewards that are all 0, a sum of too few bits, or one direction."""
     kept = 1.0 / (1.0 + math.exp(-epsilon))
 
     def law(rewards):
@@ -191,8 +190,7 @@ def test_gossip_reaches_every_agent():
 
 
 def test_loose_gossip_does_not_hide_in_the_noise_of_all():
-    """Would catch actions after one slot of gossip, on averages of two, that are said to have the
-    noise of all eight agents in them."""
+    """Would catch actions after one slot of gossip, on averages of two."""
     loose = fmab.ddp_mab(1.0, "complete", protocol="gossip", tolerance=0.8)
     assert loose.exchange(8).wait == 0 and not loose.exchange(8).exact
     actions = privacy_ledger(loose, 8)[-1]
@@ -236,10 +234,7 @@ COVERED = {"cdp": 25.0, "ddp": 25.0, "hdp": 25.0, "uniform_play": 0.0} | dict.fr
 
 @pytest.mark.parametrize("name", sorted(each["name"] for each in fmab.list_algorithms()))
 def test_every_algorithm_states_who_sees_what(name):
-    """Would catch an algorithm without a ledger, privacy without noise, or noise that is not told.
-
-    An algorithm that takes epsilon has no bound at all without it.
-    """
+    """Would catch an algorithm without a ledger, or privacy without noise."""
     owner = collect_algorithms()[name]
     private = "epsilon" in owner.__dataclass_fields__
     rows = privacy_ledger(owner(0.5) if private else owner(), 50)
@@ -273,8 +268,7 @@ CHANGES = [
 
 
 def test_what_somebody_else_changes_has_no_bound():
-    """Would catch a plug-in that inherits a statement about a mechanism that it replaces, or what
-    several of its agents see together."""
+    """Would catch a plug-in that inherits a statement about a mechanism that it replaces."""
     for algorithm in (
         *(altered(o, **methods)(1.0) for o, methods in CHANGES),
         Geometric(),
@@ -367,10 +361,14 @@ def test_a_coalition_takes_its_noise_out_of_a_sum():
         (fmab.uniform_play(), 0.0, "actions"),
     ],
 )
-def test_a_coalition_sees_the_most_that_one_of_them_sees(algorithm, epsilon, what):
+def test_a_coalition_sees_the_most_that_one_of_them_sees(algorithm, epsilon, observation):
     """Would catch sums where agents get single messages, and the least of what is seen."""
     last = privacy_ledger(algorithm, 10, colluding=3)[-1]
-    assert (last.viewer, last.epsilon, last.observation) == ("3 agents together", epsilon, what)
+    assert (last.viewer, last.epsilon, last.observation) == (
+        "3 agents together",
+        epsilon,
+        observation,
+    )
     assert last.over == (algorithm.name != "uniform_play")
 
 
@@ -436,8 +434,7 @@ ACCOUNTANT = json.loads(Path(__file__).with_name("accountant.json").read_text(en
 
 @pytest.mark.parametrize("row", [row for row in ACCOUNTANT if row["kind"] == "sum"], ids=str)
 def test_sums_agree_with_another_accountant(row):
-    """Would catch another divergence, shift or delta than dp-accounting has for sums of Laplace
-    variables; its losses are rounded up to 1e-4, and its grid is one of 4,000 points."""
+    """Would catch another divergence, shift or delta than dp-accounting has."""
     found = laplace_sum_epsilon(row["terms"], 1 / row["reach"], row["delta"])
     assert found == pytest.approx(row["epsilon"], rel=3e-4, abs=1.1e-4)
 
@@ -480,8 +477,7 @@ def test_bits_leak_more_up_to_delta_than_laplace_noise():
 
 
 def test_a_title_says_no_noise_only_where_that_is_stated():
-    """Would catch a policy that states nothing under "no noise", and one without noise under
-    "not stated"."""
+    """Would catch a policy that states nothing under "no noise"."""
     changed = altered(fmab.cdp_mab, title="Changed", **CHANGES[0][1])
     for algorithm, start in (
         (Greedy(), "greedy, privacy not stated, M = 3"),

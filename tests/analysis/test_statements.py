@@ -12,7 +12,7 @@ import fmab_jax as fmab
 from fmab_jax.algorithms.base import ledger_of
 from fmab_jax.analysis import statements
 from fmab_jax.analysis.costs import NO_MESSAGES, Cost, read_cost, read_exposure, write_leak
-from fmab_jax.analysis.statements import Comparison, Participant, Question
+from fmab_jax.analysis.statements import Comparison, Participant, Question, write_p_value
 
 
 def stated(rows, leak, links=((1, 2, 4), (5, 6, 8)), **more):
@@ -244,8 +244,7 @@ SERVER = "the server and the agents, with messages"
     ids=str,
 )
 def test_trust_is_that_of_the_configuration_that_ran(algorithm, trust):
-    """Would catch all that a class can be told of one configuration: a secure sum of a run without
-    one, waits that are private said to be bare, "nobody" of a run without noise."""
+    """Would catch all that a class can be told of one configuration."""
     exchange = algorithm.exchange(4)
     leak = algorithm.privacy(exchange)["epsilon_message"]
     ledger = [
@@ -257,8 +256,7 @@ def test_trust_is_that_of_the_configuration_that_ran(algorithm, trust):
 
 
 def test_a_record_is_written_as_cells():
-    """Would catch swapped columns, a leak of the other run, an interval of another number, and a
-    verdict that is not that of the numbers."""
+    """Would catch swapped columns, a leak of the other run, or an interval of another number."""
     costs = (Cost(6, "messages", 38.125, "A"), Cost(math.inf, "sums", 190, "B"))
     found = made(costs, at="<b>", lower=-85.5, percent_lower=-3.25)
     cells = found.cells()

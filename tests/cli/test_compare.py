@@ -2,52 +2,29 @@
 
 from __future__ import annotations
 
-import json
+import functools
 import re
 
-import numpy as np
 import pytest
-import xarray as xr
-from spoken import said
+import sizes
+from spoken import number, said
 
 import fmab_jax as fmab
 
-
-def swept(root_seed=0, seeds=12, **axes):
-    """A sweep, made up: regret is 10 times the product of its values, with shared luck."""
-    axes = axes or {"epsilon": [0.1, 1.0], "participation": [0.4, 0.7, 1.0]}
-    shape = [len(labels) for labels in axes.values()]
-    level = 10 * np.indices(shape).sum(0) + 20.0
-    luck = np.random.default_rng(root_seed).normal(0, 2, seeds)
-    custom = np.random.default_rng(root_seed + 9).normal(0, 0.5, (*shape, seeds))
-    regret = level[..., None] + luck + custom
-    size, dims = (*shape, seeds), [*axes, "seed"]
-    zeros = {name: (dims, np.zeros(size, bool)) for name in ("best_arm_lost", "worse_arm_played")}
-    symbols = {"epsilon": "ε", "participation": "p"}
-    coords = {
-        name: (name, labels, {"symbol": symbols.get(name, ""), "none": "none", "long_name": name})
-        for name, labels in axes.items()
-    }
-    return xr.Dataset(
-        {
-            "regret": ([*dims, "time"], regret[..., None]),
-            "seeds": (list(axes), np.full(shape, seeds)),
-        },
-        {**coords, **zeros, "seed": np.arange(seeds), "time": [1000]},
-        {
-            **{"root_seed": root_seed, "title": "CDP-MAB", "settings": "{}", "agents": 5},
-            "ledger": json.dumps(LEDGER if "epsilon" in axes else []),
-        },
-    )
+RUNS = {"horizon": 10_000, "seeds": 12, "times": 1, "progress": False}
 
 
-LEDGER = [
-    {
-        **{"title": "CDP-MAB", "viewer": "the server", "why": "", "source": ""},
-        **{"observation": "single messages", "where": f"epsilon {e}", "leaks": [[5 * e, 1]]},
-    }
-    for e in (0.1, 1.0)
-]
+@functools.cache
+def swept():
+    """Returns a small sweep."""
+    grid = {"epsilon": [0.1, 1.0], "participation": [0.4, 0.7, 1.0]}
+    return fmab.sweep("cdp", **sizes.SMALL, **grid, **RUNS).load()
+
+
+@functools.cache
+def sized():
+    """Returns a sweep of unlike problems."""
+    return fmab.sweep("cdp", agents=[3, 4], arms=3, epsilon=1.0, **RUNS).load()
 
 
 @pytest.fixture(autouse=True)
@@ -59,8 +36,7 @@ def files(folder):
     one = data.isel(participation=0, epsilon=1)
     fmab.save(one, "one.nc")
     fmab.save(one.isel(seed=[0]).assign(seeds=one.seeds.clip(max=1)), "alone.nc")
-    fmab.save(swept(3, graph=["ring", "star"]), "graphs.nc")
-    fmab.save(swept(agents=[5, 10]), "sizes.nc")
+    fmab.save(sized(), "sizes.nc")
 
 
 @pytest.mark.parametrize(
@@ -81,8 +57,7 @@ def files(folder):
     ids=["one file of two", "two cells", "two files"],
 )
 def test_words_name_two_runs(capsys, words, first, second):
-    """Would catch selectors of the wrong side, values that are not inherited, a level that is not
-    passed on, and the interval of the difference in place of the percentage's."""
+    """Would catch selectors of the wrong side, or values that are not inherited."""
     data = swept()
     result = fmab.compare(data.sel(first), data.sel(second), labels=("a", "b"), level=0.8)
     out = said(capsys, f"compare {words} --level 0.8").out
@@ -90,20 +65,14 @@ def test_words_name_two_runs(capsys, words, first, second):
     rows = [re.split(r"\s{2,}", line.strip()) for line in out.split("\n")[6:8]]
     named = [("regret, first", "difference", "per cent", "p-value")]
     named += [("regret, second", "interval", "interval of it")]
-    for row, run, names in zip(rows, (first, second), named, strict=True):
-        assert row[1:] == [f"{5 * run['epsilon']:g}", *(cells[name] for name in names)]
-    numbers = [float(row[2]) for row in rows]
-    numbers += [float(text.removesuffix(" %").replace(",", "")) for text in rows[0][3:5]]
+    for row, run, names in zip(rows, result.participants, named, strict=True):
+        assert row[1:] == [run.leak, *(cells[name] for name in names)]
+    numbers = [number(row[2]) for row in rows]
+    numbers += [number(text.removesuffix(" %")) for text in rows[0][3:5]]
     expected = [*(run.mean for run in result.participants), result.difference, result.percent]
     assert numbers == pytest.approx(expected, rel=6e-3)
     assert "Each 80 % interval holds" in out
     assert "Paired by seed: Student's t of the differences; 12 seeds each." in out
-
-
-def test_other_root_seeds_are_not_paired(capsys):
-    """Would catch pairs of two files that do not share their randomness."""
-    out = said(capsys, "compare one.nc graphs.nc --against graph=ring").out
-    assert "Independent seeds: Welch's t; 12 seeds each." in out
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -131,32 +130,3 @@ def test_what_is_being_written_becomes_whole(ended, monkeypatch):
             signal.raise_signal(signal.SIGTERM)
             wait_for(ended)
     assert set(ended) == {143}
-
-
-def test_another_thread_is_told_of_no_signal():
-    """Would catch a command that cannot run in a thread of a program."""
-    result: list[Any] = []
-
-    def command() -> None:
-        with handle_signals(result.append):
-            result.append(signal.getsignal(signal.SIGTERM))
-
-    thread = threading.Thread(target=command)
-    thread.start()
-    thread.join()
-    assert result == [signal.SIG_DFL]
-
-
-def test_what_a_process_did_with_signals_it_does_again():
-    """Would catch Ctrl-C of what runs in the background, which its shell has ignored."""
-    before = signal.getsignal(signal.SIGINT)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with handle_signals(lambda number: None):
-            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-            assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
-            signal.raise_signal(signal.SIGINT)
-        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-        assert signal.set_wakeup_fd(-1) == -1
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -12,7 +12,6 @@ from spoken import said
 import fmab_jax as fmab
 from fmab_jax.analysis import overview as overviews
 from fmab_jax.analysis import theory
-from fmab_jax.analysis.overview import write_remarks
 from fmab_jax.cli import bounds
 
 SMALL = {"seeds": 20, "times": 4, "batch": 8, "progress": False}
@@ -79,19 +78,6 @@ def test_latex_has_no_letter_that_pdflatex_lacks(written, capsys):
     assert {line.count("&") for line in rows} == {columns - 1}
     assert not [line for line in rows if "%" in line.replace(r"\%", "")]
     assert overviews._write_latex("10⁻⁶ ≥".replace(" ≥", "")) == "10$^{-6}$"
-
-
-def test_seeds_that_have_not_decided_are_told(swept):
-    """Would catch "no seed plays a worse arm" where most seeds play no arm of their choice yet."""
-    shares = 100 * fmab.final_table(swept).undecided / 20
-    low, high = float(shares.min()), float(shares.max())
-    lines = write_remarks(fmab.final_table(swept), swept)
-    assert high > low and lines == [
-        f"{low:.0f} to {high:.0f} % of the seeds still explore at T: no arm is chosen yet.\n"
-        "To see a choice, take a longer horizon or fewer arms."
-    ]
-    decided = swept.assign(chosen_arm=0 * swept.chosen_arm)
-    assert write_remarks(fmab.final_table(decided), decided) == []
 
 
 def test_bounds_say_that_they_are_capped(capsys):

@@ -32,14 +32,9 @@ def jit_for(platform, function):
 
 
 def at_uniform(draw, platform="cpu"):
-    """Returns a function of uniforms and operands: what is drawn where these are the uniforms.
+    """Returns a function of uniforms and operands: the draw whose uniforms these are."""
 
-    Args:
-        draw: Samples from key words and from the operands. A cipher that changes nothing leaves in
-            the words what they hold, which is the uniform's bits.
-        platform: As in `jit_for`.
-    """
-
+    # A cipher that changes nothing leaves the uniform's bits in the words.
     def drawn(u, *operands):
         whole = jnp.round(u * LATTICE - 0.5).astype(jnp.uint64)
         high, low = whole >> jnp.uint64(20), whole << jnp.uint64(12)
@@ -51,17 +46,7 @@ def at_uniform(draw, platform="cpu"):
 
 
 def group_sums(law, words, arm, width, pulls, parameters, member):
-    """Returns [arm, group] sums of some arms, as an epoch draws them.
-
-    Args:
-        law: Of rewards.
-        words: Key of the stream; or one for each arm.
-        arm: Their identities.
-        width: Of all arms.
-        pulls: Of each of them by each agent; or one number.
-        parameters: Of the law, [agent, arm of all].
-        member: [group, agent] 1 where an agent is in a group, else 0.
-    """
+    """Returns [arm, group] sums as an epoch draws them; parameters [agent, arm of all]."""
     own = [x[:, arm] for x in parameters]
     cumulants = jnp.moveaxis(groups.sum_cumulants(law, tuple(own), member), 2, 0)
     words = [word[:, None] if word.ndim else word for word in words]

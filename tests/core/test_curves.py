@@ -41,8 +41,7 @@ def test_grids(arguments, slots):
 @pytest.mark.parametrize("offset", [0, T12])
 @pytest.mark.parametrize("waits", [False, True])
 def test_a_line_continues_every_curve(waits, offset):
-    """Catches a curve that is drawn along another one's values, a line drawn backwards or a slot
-    late, a count charged a slot late, a piece past the horizon that shows, and float32 slots."""
+    """Catches a curve that is drawn along another one's values."""
     grid = offset + jnp.array([1, 5, 6, 9], jnp.int64)
 
     def draw(curves, start, ended):

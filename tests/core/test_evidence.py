@@ -19,8 +19,7 @@ def weigh(needed, n, noises, epsilon, low, high, k, m):
 
 @pytest.mark.parametrize(("n", "q"), [(3, 0.02), (40, 0.02), (40, 0.5), (40, 0.9)])
 def test_evidence_is_as_rare_as_it_says(n, q):
-    """Would catch tilts that are not paid for: by all outcomes of two sums, its exponential is 1 at
-    most in the mean; and tilts so far off that it says nothing."""
+    """Would catch tilts that are not paid for: by all outcomes of two sums."""
     low, high = (x.ravel() / n for x in np.meshgrid(np.arange(n + 1.0), np.arange(n + 1.0)))
     with jax.enable_x64(True):
         numbers = map(jnp.float64, (4.0, n, np.inf, 0.0, 0.0))

@@ -188,7 +188,6 @@ def test_weights_that_are_ignored_are_mentioned(tmp_path, monkeypatch):
     """Would catch weights that go unsaid: of a file, of networkx, of a component, in a sweep."""
     monkeypatch.chdir(tmp_path)
     Path("net.txt").write_text("0 1 0.5\n1 2 0.5\n")
-    Path("net.csv").write_text("source,target,weight\n0,1,2\n1,2,1\n")
     Path("even.txt").write_text("0 1 1\n1 2 1.0\n")
     # A triangle with weights is no matrix of three rows.
     Path("triangle.txt").write_text("0 1 0.5\n1 2 1\n2 0 1\n")
@@ -201,7 +200,7 @@ def test_weights_that_are_ignored_are_mentioned(tmp_path, monkeypatch):
         study = state(maker, horizon=50, seeds=2, epsilon=1.0, agents=3, arms=2, **given)
         return ", ".join(list_facts(xr.Dataset(attrs=build_attributes(study)), given))
 
-    for name in ("net.txt", "net.csv", "net.graphml", graph):
+    for name in ("net.txt", "net.graphml", graph):
         assert describe(fmab.ddp_mab, graph=name).endswith(", edge weights ignored")
     assert "weights" not in describe(fmab.ddp_mab, graph="even.txt")
     assert describe(fmab.hdp_mab, components=[[graph]]).endswith(", edge weights ignored")
@@ -226,7 +225,7 @@ def test_networkx_files_come_back(tmp_path):
 
 def identity(kind, given):
     """Returns how a configuration identifies a graph, or components."""
-    return json.loads(json.dumps(kind.plain(kind.checked("graph", given, ""))))
+    return json.loads(json.dumps(kind.plain(kind.check_value("graph", given, ""))))
 
 
 def test_descriptions_identify_what_was_given(tmp_path, monkeypatch):

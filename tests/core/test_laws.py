@@ -129,8 +129,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_law_that_breaks_its_contract_is_named(what):
-    """Would catch numbers from no distribution, a law that is tried out at a few means alone, a
-    traceback, or blame for the algorithm."""
+    """Would catch numbers from no distribution, or a law that is tried out at a few means alone."""
     make, line = BROKEN[what]
     assert refused(check_law, make()).startswith(line)
 
@@ -227,8 +226,7 @@ def test_right_laws_are_right_everywhere():
 
 @pytest.mark.parametrize(("low", "step"), [(-2.0, 0.5), (3.0, 2.0)])
 def test_sums_on_a_lattice_begin_at_its_lowest_value(low, step):
-    """Would catch a lattice whose lowest value, or whose step, is left out of a sum, and a sum
-    beyond what so many rewards can be."""
+    """Would catch a lattice whose lowest value, or whose step, is left out of a sum."""
     law, u = shifted(low, step), (np.arange(49) + 0.5) / 49
     with jax.enable_x64(True):
         quantile = jax.jit(law.quantile)

@@ -13,8 +13,6 @@ pytestmark = pytest.mark.usefixtures("x64")
 PLATFORMS = ("cpu", "gpu")
 RNG = np.random.default_rng(0)
 
-# --- what few elements need ---
-
 
 def whole(*shape):
     """Returns whole numbers."""
@@ -25,8 +23,7 @@ def whole(*shape):
 @pytest.mark.parametrize("long", [False, True])
 @pytest.mark.parametrize("asked", [0, 3, 500, 5000, (900, 0), (900, 70)])
 def test_what_is_not_asked_for_is_never_worked_out(asked, long, platform):
-    """Catches elements that need nothing beside those that do, work for each trial of a batch, a
-    loop that goes on after the last one, and what takes long done for many at once."""
+    """Catches elements that need nothing beside those that do, or work for every trial."""
     calls = []
     size, asked = asked if isinstance(asked, tuple) else (5000, asked)
 
@@ -50,9 +47,6 @@ def test_what_is_not_asked_for_is_never_worked_out(asked, long, platform):
     np.testing.assert_array_equal(np.unique(np.concatenate([[], *calls])), np.sort(x[where]))
 
 
-# --- rows that are read where they lie ---
-
-
 @pytest.mark.parametrize("asked", [False, True])
 def test_what_nobody_asks_for_is_no_work_for_all(asked):
     """Catches a branch that becomes a choice between two results where trials are batched."""
@@ -74,8 +68,7 @@ def test_what_nobody_asks_for_is_no_work_for_all(asked):
 @pytest.mark.parametrize("together", [False, True])
 @pytest.mark.parametrize("batched", [False, True])
 def test_numbers_are_put_where_they_lie(batched, together):
-    """Catches a number in another row or place, one that nobody asks for, and, under ``vmap``, a
-    table of which only one element's number is kept, or one of another trial."""
+    """Catches a number in another row, place or trial, or one that nobody asks for."""
     values, new = whole(3, 8, 7), whole(3, 8)
     row = np.stack([RNG.permutation(8) for _ in range(3)]).astype(np.int32)
     place, where = RNG.integers(7, size=(3, 8)).astype(np.int32), RNG.random((3, 8)) < 0.5
@@ -97,15 +90,10 @@ def test_numbers_are_put_where_they_lie(batched, together):
     np.testing.assert_array_equal(actual, expected)
 
 
-# --- loops ---
-
-
 @pytest.mark.parametrize("most", [39, 89])
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_loops_end_where_they_end(platform, most):
-    """Catches a step left out, one too many, and one of another number, in a line, and in passes
-    that are counted or not; an end that is that of the first trial; and steps by the largest trial
-    for all others."""
+    """Catches a step left out, one too many, or one of another number."""
 
     def halved(x):
         def step(number, state):
@@ -122,6 +110,3 @@ def test_loops_end_where_they_end(platform, most):
         jit_for(platform, jax.vmap(halved))(x), [[0, 1, 2, 2], [most, 3, 4, 31]]
     )
     np.testing.assert_array_equal(jit_for(platform, jax.vmap(added))(x), 32 * x + 26)
-
-
-# --- what many share ---

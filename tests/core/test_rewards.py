@@ -23,9 +23,6 @@ from fmab_jax.draws import groups
 pytestmark = pytest.mark.usefixtures("x64")
 
 
-# --- laws of somebody else ---
-
-
 @dataclass(frozen=True)
 class Exponential(Law):
     """Rewards on [0, infinity) without a lattice: only cumulants and a quantile."""
@@ -41,9 +38,6 @@ class Exponential(Law):
     def one(self, u, *parameters):
         """Returns the quantile."""
         return -parameters[0] * jnp.log1p(-u)
-
-
-# --- exact laws ---
 
 
 def convolved(laws, pulls):
@@ -118,14 +112,12 @@ def distance(law, tables, pulls):
     one = one_pull(law, tables)
     laws = [np.array([1 - t[0], t[0]]) if isinstance(law, Bernoulli) else t for t in tables]
     if isinstance(law, FiniteSupport):
-        steps, span = rewards.finite._lattice(law.levels)
+        steps, span = rewards.finite._make_lattice(law.levels)
         laws = [np.bincount(steps, weights=t, minlength=span + 1) for t in laws]
     exact = convolved(laws, [pulls] * len(tables))
     together = float(pulls * len(tables))
     return induced_distance(lambda u: _steps(law, u, together, tuple(pulls * one)), exact)
 
-
-# --- agents that differ: one draw for all ---
 
 GROUPS = [
     (5, 0.3, 0.7),
@@ -149,10 +141,7 @@ def opposite(agents, rare):
 
 @pytest.mark.parametrize("cell", GROUPS, ids=str)
 def test_law_of_agents_that_differ(cell):
-    """Catches sums over agents that are off by more than 1e-6: at the cell, and at the threshold.
-
-    A wrong cumulant, a sum over too few agents, or a threshold below 60 shows.
-    """
+    """Catches sums over agents that are off by more than 1e-6: at the cell."""
     agents, low, high = cell
     means, law = group(agents, low, high), Bernoulli()
     fewest = fewest_pulls(law, means)
@@ -163,16 +152,12 @@ def test_law_of_agents_that_differ(cell):
 
 @pytest.mark.parametrize("rare", [3e-4, 3e-3, 0.03, 0.1])
 def test_law_of_agents_that_are_opposite(rare):
-    """Catches a threshold that trusts an unskewed law too early; at variance 40 it is 2.6e-6 off,
-    and two fifths of the pulls are seen to be too few."""
+    """Catches a threshold that trusts an unskewed law too early."""
     means, law = opposite(6, rare), Bernoulli()
     fewest = fewest_pulls(law, means)
     assert distance(law, means, fewest) <= 1e-6
     if rare < 0.01:
         assert distance(law, means, int(0.4 * fewest)) > 1e-6
-
-
-# --- agents that differ, few rewards ---
 
 
 def distance_of_few(means, pulls):
@@ -214,8 +199,6 @@ def test_law_of_few_rewards_of_agents_that_differ(name):
         assert rewards.bernoulli._CHECKED <= pulls * variance < rewards.bernoulli._SMOOTH
         assert distance_of_few(means, pulls) <= 1e-6, pulls
 
-
-# --- ratings ---
 
 TABLES = {
     "three, rare top": [0.95, 0.04, 0.01],
@@ -263,9 +246,6 @@ def test_cumulants_by_another_route():
     )
     coin = one_pull(Bernoulli(), np.array([[0.3]]))
     np.testing.assert_allclose(one_pull(Ratings([0, 1]), np.array([[0.7, 0.3]])), coin, 1e-12)
-
-
-# --- the exact path ---
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -317,9 +297,6 @@ def test_a_continuous_law_of_somebody_else(pulls):
     assert stats.kstest(values[:100_000], stats.gamma(pulls, scale=0.5).cdf).pvalue > ALPHA
 
 
-# --- Gaussian rewards ---
-
-
 def test_gaussian_sums_are_one_normal_draw():
     """Catches a deviation that grows with pulls instead of their root, or a rounded sum."""
     law, values = Gaussian(0.25).bind()
@@ -336,9 +313,6 @@ def test_gaussian_sums_are_one_normal_draw():
         np.testing.assert_allclose(actual, expected, rtol=1e-14)
     assert (law.sensitivity, law.describe()["sd"]) == (math.inf, None)
     assert Gaussian(0.25).describe() == {"law": "gaussian", "sd": 0.25}
-
-
-# --- one reward ---
 
 
 @pytest.mark.parametrize(
@@ -361,8 +335,6 @@ def test_single_rewards(law, parameters):
     np.testing.assert_allclose(values.mean() / step, mean, rtol=2e-5)
     np.testing.assert_allclose(values.var() / step**2, variance, rtol=2e-4)
 
-
-# --- sums over agents ---
 
 WIDTH, ROWS = 6, 5
 ARM = np.array([0, 2, 5])
@@ -393,8 +365,7 @@ LAWS = [Bernoulli(), Ratings([1, 2, 3, 4, 5])]
 
 @pytest.mark.parametrize("law", quick.only(LAWS, LAWS[1]), ids=lambda x: x.name)
 def test_small_group_sums_are_the_sums_of_their_agents(law):
-    """Catches an agent of another group, a lane of another agent, or a draw of an arm that has
-    left."""
+    """Catches an agent of another group or a lane of another agent."""
     seeds = np.arange(40, dtype=np.uint32)
     alive = np.random.default_rng(4).random((40, 3)) < 0.7
     pulls = np.where(alive, np.resize([3.0, 9.0], 40)[:, None], 0.0)
@@ -414,8 +385,7 @@ def test_small_group_sums_are_the_sums_of_their_agents(law):
 @pytest.mark.parametrize("platform", quick.only(["cpu", "gpu"], "gpu"))
 @pytest.mark.parametrize("law", quick.only(LAWS, LAWS[0]), ids=lambda x: x.name)
 def test_group_sums_do_not_depend_on_batch_or_room(law, platform):
-    """Catches rows that do not exist but are drawn, sums in an order that the room decides, and
-    other bits on an accelerator."""
+    """Catches rows that do not exist but are drawn, or sums in an order that the room decides."""
     seeds = np.arange(64, dtype=np.uint32)
     pulls = np.resize([4.0, 90.0, 1e6], 64)
     parameters = parameters_of(law, 64)
@@ -432,8 +402,7 @@ def test_group_sums_do_not_depend_on_batch_or_room(law, platform):
 @pytest.mark.parametrize("platform", ["cpu", "gpu"])
 @pytest.mark.parametrize("law", [*LAWS, Gaussian(1.0), Exponential()], ids=lambda x: x.name)
 def test_agents_may_share_their_law(law, platform):
-    """Catches a law that is drawn only where each agent has parameters of its own: ratings that
-    all agents of a ring share could not be run; and rewards of no pulls."""
+    """Catches a law that is drawn only where each agent has parameters of its own."""
     shape = (9, 4)
     lane = np.arange(36, dtype=np.uint32).reshape(shape)
     pulls = np.array([0.0, 1, 3, 9, 17, 100, 1000, 1e5, 1e9])[:, None]
@@ -445,9 +414,6 @@ def test_agents_may_share_their_law(law, platform):
     # Rounding may differ where there is no lattice.
     np.testing.assert_allclose(actual, draw(lane, *wide), rtol=4e-16)
     assert (actual[0] == 0).all() and (actual[1:] != 0).any(axis=1).all()
-
-
-# --- statements of laws ---
 
 
 @pytest.mark.parametrize(

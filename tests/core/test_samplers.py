@@ -12,24 +12,12 @@ from draws import ALPHA, LATTICE, MILLION, at_uniform, induced_cdf, jit_for, two
 from scipy import special, stats
 
 import fmab_jax
-from fmab_jax.core import (
-    arrays,
-    binomials,
-    keys,
-    laplace,
-    normal,
-    rare,
-    rewards,
-    samplers,
-)
+from fmab_jax.core import arrays, binomials, keys, laplace, normal, rare, rewards, samplers
 from fmab_jax.core.curves import time_grid
 from fmab_jax.core.problems import Problem
 from fmab_jax.run import compilation, configs
 
 pytestmark = pytest.mark.usefixtures("x64")
-
-
-# --- the binomial law, computed from the quantile function without a draw ---
 
 
 def one_by_one(words, trials, probability):
@@ -134,11 +122,7 @@ FAR_CELLS = [
 @pytest.mark.parametrize("cells", [REJECTION_CELLS, THRESHOLD_CELLS, FAR_CELLS])
 @pytest.mark.parametrize("way", WAYS)
 def test_induced_binomial_law(cells, way):
-    """Catches any error of the law above 1e-6, such as JAX's 5.6e-4 just above n min(p, q) = 10.
-
-    No draw is made, so nothing is random. Below the threshold the law is exact, so a wrong error
-    bound of the expansion shows as well; above a deviation of 20 the law is compared in bins.
-    """
+    """Catches any error of the law above 1e-6, such as JAX's 5.6e-4 just above n min(p, q) = 10."""
     variance, distance, bias = discrepancy(WAYS[way], cells).T
     assert distance[variance < samplers.SMOOTH_VARIANCE].max(initial=0) < 1e-12
     assert distance.max() < 1e-6
@@ -150,8 +134,6 @@ def test_induced_law_of_fair_coins():
     actual = discrepancy(quantile, [(n, 0.5) for n in (160.0, 164.0, 250.0, 1000.0)])
     assert actual[:, 1].max() < 3e-8
 
-
-# --- binomial draws ---
 
 reward_sum = rewards.Bernoulli().total
 
@@ -165,8 +147,7 @@ DRAWN_CELLS = [
 
 @pytest.mark.parametrize("platform", ["cpu", "gpu"])
 def test_counts_are_quantiles_of_their_own_uniforms(platform):
-    """Catches lanes or draws that share a uniform, also where it is drawn again, and another law
-    than that of the quantile."""
+    """Catches lanes or draws that share a uniform, also where it is drawn again."""
     lane = jnp.arange(20_000, dtype=jnp.uint32)
     draw = jit_for(
         platform, lambda words, number, *law: binomials.binomials(words, lane, *law, number)
@@ -181,8 +162,7 @@ def test_counts_are_quantiles_of_their_own_uniforms(platform):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_counts_are_exact_up_to_2_to_the_53(way):
-    """Catches counts in float32, which stick at 2^24, a sure outcome lost in rounding, and a count
-    where there is no law."""
+    """Catches counts in float32, which stick at 2^24, or a sure outcome lost in rounding."""
     quantile = WAYS[way]
     n = 2.0**53 - np.array([0, 1, 2, 3, 12345])
     u = np.full(5, 0.3)
@@ -210,9 +190,6 @@ def test_no_narrow_numbers_in_the_compiled_run():
         assert ":f64[" in program and not re.search(r":(f32|f16|bf16|i16|i8)\[", program)
 
 
-# --- uniforms ---
-
-
 @pytest.mark.parametrize("size", [1, 6, 1000])
 def test_uniforms_are_the_bits_of_jax(size):
     """Catches an error in the cipher, a dropped bit, or lanes that depend on the array's size."""
@@ -227,8 +204,7 @@ def test_uniforms_are_the_bits_of_jax(size):
 
 
 def test_uniforms_have_no_ends(monkeypatch):
-    """Catches 0 or 1 among the uniforms (infinite noise), a lattice that is off centre, or coarse
-    uniforms that are the same word twice."""
+    """Catches 0 or 1 among the uniforms (infinite noise), or a lattice that is off centre."""
     lane, zero = jnp.arange(5, dtype=jnp.uint32), jnp.uint32(0)
     high, low = (np.asarray(x) for x in keys._threefry(*words(), jnp.uint32(1), lane))
     coarse = keys.coarse_uniforms(*words(), lane, 1)
@@ -243,8 +219,7 @@ def test_uniforms_have_no_ends(monkeypatch):
 
 
 def test_keys_are_folded_as_jax_does():
-    """Catches a key that is not the documented ``fold_in`` of root seed, seed, round and stream:
-    that would change every published number."""
+    """Catches a key that is not the documented ``fold_in`` of root seed and seed."""
     key = keys.seed_key(jnp.uint32(3), jnp.uint32(2**32 - 1))
     expected = jax.random.key(3, impl="threefry2x32")
     for number in (2**32 - 1, 7, keys.NOISE):
@@ -258,9 +233,6 @@ def test_keys_are_folded_as_jax_does():
     alone = jax.random.fold_in(jax.random.fold_in(jax.random.fold_in(key, 0), keys.ALONE), 5)
     mine = keys.agent_key(key, jnp.int32(5))
     np.testing.assert_array_equal(jax.random.key_data(mine), jax.random.key_data(alone))
-
-
-# --- the normal quantile and the logarithm ---
 
 
 def test_normal_quantile_is_exact():
@@ -290,9 +262,6 @@ def test_logarithm_is_exact():
         + [np.sqrt([0.5, 2.0]) + 1e-15 * k for k in range(-3, 4)]
     )
     np.testing.assert_allclose(jax.jit(normal.log)(x), np.log(x), rtol=1e-15, atol=0)
-
-
-# --- Laplace noise ---
 
 
 def test_laplace_is_the_exact_inverse():
@@ -384,9 +353,6 @@ def test_more_variables_than_are_listed_are_summed_in_parts():
     np.testing.assert_allclose(few_summed(u, count), expected, rtol=1e-15)
 
 
-# --- participation ---
-
-
 def test_participants_are_uniform_subsets():
     """Catches draws with replacement, or a favoured agent: 210 subsets are equally likely."""
 
@@ -403,8 +369,7 @@ def test_participants_are_uniform_subsets():
 
 @pytest.mark.parametrize("agents", [1, 7, 50])
 def test_so_many_participants_are_drawn_among_agents(agents, monkeypatch):
-    """Catches a participant too many or too few, rows of padding that are drawn, and an order that
-    the number of agents changes, ties included."""
+    """Catches a participant too many or too few, or rows of padding that are drawn."""
     real, number = jnp.arange(64) < agents, jnp.arange(1, agents + 1, dtype=jnp.int32)
 
     def drawn(limit):
@@ -422,9 +387,6 @@ def test_so_many_participants_are_drawn_among_agents(agents, monkeypatch):
     assert not by_count[:, :, agents:].any()
     monkeypatch.setattr(samplers, "uniform", lambda *_: jnp.full(64, 0.5))
     np.testing.assert_array_equal(drawn(64), drawn(63))
-
-
-# --- the same number per key, whatever the batch ---
 
 
 ARM = np.arange(24, dtype=np.uint32)
@@ -492,8 +454,7 @@ def one_by_one_drawn(name):
 @pytest.mark.parametrize("platform", ["cpu", "gpu"])
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_draws_do_not_depend_on_the_batch(name, platform):
-    """Catches a number that changes with the batch, as element i of JAX's binomial does, or with
-    the platform that it is laid out for; and rewards of an arm that has left."""
+    """Catches a number that changes with the batch, as element i of JAX's binomial does."""
     drawn = np.asarray(jit_for(platform, of_seeds(name))(np.uint32(5), *BATCH))
     np.testing.assert_array_equal(drawn, one_by_one_drawn(name))
     assert len(np.unique(drawn)) > (1 if name == "who is heard" else 1000)
@@ -515,9 +476,6 @@ def test_zeros_change_no_sum(size):
     np.testing.assert_allclose(total, expected, rtol=0, atol=1e-13)
     longer = np.concatenate([values, np.zeros((37, 3))])
     np.testing.assert_array_equal(arrays.padded_sum(jnp.asarray(longer)), total)
-
-
-# --- independence and keys ---
 
 
 def test_streams_are_uncorrelated():
@@ -560,11 +518,7 @@ RUNS = [
 
 @pytest.mark.parametrize("number", range(len(RUNS)))
 def test_a_run_uses_no_random_number_twice(number, monkeypatch):
-    """Catches a key or lane shared by two variables of a run: every cipher input is recorded.
-
-    A whole run is compiled with a tap on the cipher; no (key, draw, lane) may show up in two calls.
-    What `rare` replaces is drawn anew from the same numbers, or from others that nobody has.
-    """
+    """Catches a key or lane shared by two variables of a run: all its inputs are recorded."""
     calls, levels = [], [0]
     cipher, replaced = keys._threefry, rare._replace_lanes
 

@@ -1,8 +1,7 @@
-"""The fronts of the arena: who is on them, what they were in which year, and what is said of it."""
+"""The fronts of the arena: who is on them, and what is said of it."""
 
 import itertools
 import math
-import re
 
 import numpy as np
 import pytest
@@ -55,15 +54,14 @@ def made_up():
     return parts, dials
 
 
-def results(parts, dials, far=()):
+def results(parts, dials):
     """Returns what the fronts are made of."""
-    own = {"arena": {T: parts}, "arena_fronts": {T: {"dials": dials, "far": dict(far)}}}
-    return own.__getitem__
+    return {"arena": {T: parts}, "arena_fronts": {T: dials}}.__getitem__
 
 
 def panels_of(picture):
     """Returns the panels of a picture as it is drawn."""
-    page = pictures.Page(narrow=False)
+    page = pictures.Page()
     picture.draw(page)
     return page.figure.axes
 
@@ -98,9 +96,9 @@ def test_dials_are_run_at_their_places_and_leaks(monkeypatch, tmp_path):
     # Of CDP-MAB three shares and five radii; of the others, all places but the arena's own.
     numbers = {"cdp": 8, "kl_se": 4, "kl_se_split": 11, "kl_se_sum": 4}
     numbers |= dict.fromkeys(("dp_imed_sum", "dp_klucb_sum", "dp_imed", "dp_klucb"), 4)
-    assert len(found["dials"]) == 3 * sum(numbers.values())
+    assert len(found) == 3 * sum(numbers.values())
     for leak in (0.1, 1.0, 10.0):
-        own = {key: value for key, value in found["dials"].items() if key[1] == leak}
+        own = {key: value for key, value in found.items() if key[1] == leak}
         assert {n: sum(key[2] == n for key in own) for n in numbers} == numbers
         for (view, _, name, words), where in own.items():
             algorithm, horizon, seeds = asked[where]
@@ -115,18 +113,8 @@ def test_dials_are_run_at_their_places_and_leaks(monkeypatch, tmp_path):
             changed = {*arena.stated(plain), *arena.stated(algorithm)}
             changed = {k for k in changed if getattr(plain, k) != getattr(algorithm, k)}
             assert changed and changed <= {*told}, (name, words, changed)
-    firsts = {key[3] for key in found["dials"] if key[2] == "kl_se_split"}
+    firsts = {key[3] for key in found if key[2] == "kl_se_split"}
     assert "growth 2" not in firsts and {"growth 3", "growth 2, first 500"} <= firsts
-    far = {name: asked[where] for name, where in found["far"].items()}
-    # Phases of Fed1-UCB do not grow: at this horizon they are too many.
-    grown = {name for name, entry in arena.LINE_UP.items() if not entry.steps}
-    assert set(far) == {name for name in grown if arena.LINE_UP[name].algorithm.name != "fed1_ucb"}
-    for name, (algorithm, horizon, seeds) in far.items():
-        entry = arena.LINE_UP[name]
-        share = {"rounds": 200, "together": 200, "episodes": 20}[entry.cost]
-        assert (algorithm, horizon, seeds) == (entry.algorithm, 10**9, share)
-    asked.clear()
-    assert arena_fronts.sweep(10**4, 1000, tmp_path)["far"] == {}
     assert arena_fronts.horizons([10**4, 10**5, 10**6]) == [10**5]
     assert arena_fronts.horizons([100, 1000]) == [1000]
 
@@ -181,58 +169,18 @@ def test_what_must_be_lost_is_a_mean_over_the_first_instances():
     assert arena.least_possible(None, T, alone=True) == pytest.approx(wanted, rel=1e-5)
 
 
-def test_years_are_those_of_the_sources():
-    """Catches a page as a year, an arXiv number for the print's year, ours dated by others."""
-    for name, entry in arena.LINE_UP.items():
-        when = arena_fronts.year(name)
-        if name in arena_fronts.OURS:
-            assert when == 2026, name
-            continue
-        source = entry.algorithm.source
-        assert 1930 < when <= 2026, name
-        shown = re.findall(r"(?<![\d.])(?:19|20)\d\d(?![\d.])", source)
-        dated = [2000 + int(n) for n in re.findall(r"arXiv (\d\d)\d\d\.", source)]
-        assert when == (int(shown[0]) if shown else dated[0] if dated else 2026), (name, source)
-    years = {n: arena_fronts.year(n) for n in ("cdp", "ucb1", "kl_ucb", "dp_imed", "dp_klucb")}
-    assert years == {"cdp": 2022, "ucb1": 2002, "kl_ucb": 2011, "dp_imed": 2025, "dp_klucb": 2025}
-    # Whoever has a secure sum, a share of arms or a radius that no paper gives it, is ours.
-    given = {
-        name
-        for name, entry in arena.LINE_UP.items()
-        if entry.algorithm.name in ("kl_se", "kl_se_graph", "kl_se_components")
-        or (entry.algorithm.name in ("dp_imed", "dp_klucb") and entry.algorithm.secure)
-        or getattr(entry.algorithm, "scale", 1.0) != 1.0
-        or (entry.algorithm.name == "demab" and entry.algorithm.epsilon is not None)
-    }
-    assert set(arena_fronts.OURS) == given
-
-
-def test_the_least_so_far_falls_in_the_years_of_those_who_were_better():
-    """Catches one who was worse when it came, the worse of a year, and a mean of another seed."""
-    runs = {
-        "ucb1": np.array([90.0, 110.0]),
-        "cdp": np.array([50.0, 70.0]),
-        "kl_ucb": np.array([300.0, 500.0]),
-        "dp_imed": np.array([20.0, 22.0]),
-        "dp_klucb": np.array([30.0, 32.0]),
-        "kl_se": np.array([20.5, 21.5]),
-    }
-    best = [(2002, "ucb1", 100.0), (2022, "cdp", 60.0), (2025, "dp_imed", 21.0)]
-    assert arena_fronts.best_by_year(runs) == best
-
-
 def test_pictures_of_fronts_show_the_data(monkeypatch, tmp_path):
     """Catches another leak, price, bound or year in a panel, a false front, and other names."""
     kept, (parts, dials) = published(monkeypatch), made_up()
     written = arena_fronts_figures.judge(results(parts, dials), tmp_path)
-    names = [*(f"arena_front_{view}" for view in arena.VIEWS), "arena_radius", "arena_years"]
+    names = [*(f"arena_front_{view}" for view in arena.VIEWS), "arena_radius"]
     assert list(kept) == names
     wanted = [*(f"{name}.md" for name in names), "arena_caps.csv"]
     assert [path.name for path in written] == wanted
     for view in arena.VIEWS:
         picture = kept[f"arena_front_{view}"]
         assert "T = 10⁵ slots, " in picture.caption and "to 1,000 seeds" in picture.caption
-        kinds = list(itertools.product(arena.TOLD, ("links", "bits")))
+        kinds = list(itertools.product(arena.FRONT_LEAKS, ("links", "bits")))
         for panel, (leak, sent) in zip(panels_of(picture), kinds, strict=True):
             found = arena_fronts.points(view, leak, parts["b"], dials)
             dots, line, bound, usual, *marks = panel.lines
@@ -249,11 +197,8 @@ def test_pictures_of_fronts_show_the_data(monkeypatch, tmp_path):
             assert panel.get_title(loc="left") == f"leak {leak:g}"
             assert panel.get_xlabel() == f"{sent} at T, mean over seeds"
         # The table has everybody, the least first, and says who leads in what.
-        for leak in arena.TOLD:
+        for leak in arena.FRONT_LEAKS:
             found = arena_fronts.points(view, leak, parts["b"], dials)
-            for each in arena_fronts.front(found, "links"):
-                words = f"{each.label} {each.mean:,.0f} with {each.links.mean():,.0f} links"
-                assert words in picture.alt
             rows = [row for row in picture.table if row["ε"] == f"{leak:g}"]
             assert [row["regret at T"][0] for row in rows] == sorted(each.mean for each in found)
             for sent in ("links", "bits"):
@@ -261,33 +206,6 @@ def test_pictures_of_fronts_show_the_data(monkeypatch, tmp_path):
                 best = arena_fronts.front(found, sent)
                 means = sorted(each.mean for each in best)
                 assert [row["regret at T"][0] for row in leads] == means
-    years = kept["arena_years"]
-    groups = arena_fronts.by_trust(parts)
-    assert [row["regret at T"][0] for row in years.table] == [
-        mean for runs in groups.values() for *_, mean in arena_fronts.best_by_year(runs)
-    ]
-    everything = {n for n, entry in arena.LINE_UP.items() if entry.trust == "open"}
-    assert set(groups["no privacy, all is told"]) == everything
-    alone = {"ucb1", "thompson", "kl_ucb"}
-    assert set(groups["no privacy, nothing is told"]) == alone
-    quiet = groups["ε = 1 of actions, nothing is told"]
-    assert all(arena.LINE_UP[name].alone for name in quiet) and "dp_imed" in quiet
-    few = groups["ε = 1 of single messages, at most 1,000 links"]
-    for name, values in groups["ε = 1 of single messages"].items():
-        sent = parts["b"]["messages", name, 1.0].links[:, -1].sum("meter").mean()
-        assert (name in few) == (sent <= 1000)
-        assert name not in few or few[name] is values
-    for told, view in (("single messages", "messages"), ("secure sums", "sums")):
-        runs = groups[f"ε = 1 of {told}"]
-        for name, values in runs.items():
-            own = parts["b"][view, name, 1.0].regret.values[:, -1]
-            np.testing.assert_array_equal(values, own)
-    (panel,) = panels_of(years)
-    steps = [line for line in panel.lines if line.get_drawstyle() == "steps-post"]
-    for line, runs in zip(steps, groups.values(), strict=True):
-        best = arena_fronts.best_by_year(runs)
-        assert list(line.get_xdata()) == [*(when for when, *_ in best), 2026.5]
-        assert list(line.get_ydata()) == [*(mean for *_, mean in best), best[-1][2]]
 
 
 def test_the_radius_is_told_with_what_it_costs(monkeypatch, tmp_path):
@@ -295,7 +213,7 @@ def test_the_radius_is_told_with_what_it_costs(monkeypatch, tmp_path):
     kept, (parts, dials) = published(monkeypatch), made_up()
     arena_fronts_figures.judge(results(parts, dials), tmp_path)
     picture = kept["arena_radius"]
-    for leak, panel in zip(arena.TOLD, panels_of(picture), strict=True):
+    for leak, panel in zip(arena.FRONT_LEAKS, panels_of(picture), strict=True):
         runs = {1.0: parts["b"]["messages", "cdp", leak]}
         runs[arena.SCALE] = parts["b"]["messages", "cdp_scaled", leak]
         for factor in (0.1, 0.15, 0.2, 0.5, 0.7):
@@ -317,12 +235,6 @@ def test_the_radius_is_told_with_what_it_costs(monkeypatch, tmp_path):
             mean = parts["b"]["messages", name, leak].regret.values[:, -1].mean()
             assert drawn_line.get_ydata()[0] == pytest.approx(mean)
         assert bound.get_ydata()[0] == arena.least_possible(leak, T)
-        best = min(ends, key=lambda factor: ends[factor].mean())
-        assert (
-            f"at a leak of {leak:g}, {ends[1.0].mean():,.0f} with the factor 1 and least, "
-            f"{ends[best].mean():,.0f}, with {best:g}, where {lost[best]:,} of "
-            f"{len(ends[best]):,} seeds lost the best arm"
-        ) in picture.alt
 
 
 @pytest.mark.slow
@@ -331,23 +243,5 @@ def test_pictures_of_fronts_are_legible(monkeypatch, tmp_path):
     """Would catch names that cover each other or leave the page."""
     kept = drawn(monkeypatch)
     arena_fronts_figures.judge(results(*made_up()), tmp_path)
-    for name in ("arena_front_messages", "arena_radius", "arena_years"):
+    for name in ("arena_front_messages", "arena_radius"):
         assert "yardstick" in readable(kept, name, tmp_path)[1]
-
-
-def test_the_page_has_caps_and_the_far_horizon():
-    """Catches a table left out, ranks from the wrong end, another slot, another view's number."""
-    parts, dials = made_up()
-    far = {name: ran(regret, 40.0) for name, regret in (("cdp", 900.0), ("kl_se", 30.0))}
-    load = results(parts, dials, far)
-    page = arena_fronts.sections(load("arena"), load("arena_fronts"))
-    assert page[0] == "## What is possible, T = 10⁵" and "## In the long run, T = 10⁹" in page
-    rows = arena_fronts.far_rows(far)
-    leaks = [(row["algorithm"], row["epsilon of messages"]) for row in rows]
-    assert leaks == [("KL-SE", "1"), ("CDP-MAB", "50")]
-    assert [row["regret at T"][0] for row in rows] == pytest.approx([30.0, 900.0])
-    tables = [*common.table_lines(arena_fronts.capped(parts, dials, T)), *common.table_lines(rows)]
-    assert [line for line in tables if line not in page] == []
-    points = lambda view, leak: arena_fronts.points(view, leak, parts["b"], dials)  # noqa: E731
-    many = [len(points(view, leak)) for view, leak, _ in arena_fronts.CAPS]
-    assert f"among up to {max(many)} configurations" in "\n".join(page)

@@ -172,19 +172,6 @@ def test_who_commits_after_more_epochs_than_are_looked_at_may_commit_to_any_arm(
     assert 0.99 * 5 * 0.5 * horizon < long.regret_commitment < 5 * 0.5 * horizon
 
 
-def test_arms_that_are_shared_out_cost_what_all_of_them_cost():
-    """Would catch pulls of all agents together that are charged to each, and slots left over."""
-    given = {"epsilon": 1.0, "secure": True, "failure": 1e-5}
-    means, agents, horizon = [0.8, 0.5, 0.3], 5, 10**12
-    each, shared = (
-        likelihood.likelihood_bounds(means, fmab_jax.kl_se(**given, **params), agents, horizon)
-        for params in ({"first": 8}, {"first": 40, "split": True})
-    )
-    assert shared.regret_exploration == pytest.approx(each.regret_exploration, rel=1e-6)
-    assert shared.regret_rounding == pytest.approx(4 * 0.5 * (shared.rounds + 1), rel=1e-12)
-    assert each.regret_rounding == 0
-
-
 def configurations():
     """Returns algorithm, problem and horizon."""
     alike = fmab_jax.Problem(MEANS, agents=8)
@@ -257,30 +244,6 @@ def test_no_arm_has_more_noises_than_are_counted(agents):
             assert most[-1] <= told[0] and max(most) <= told[1]
             reached += told[1] == max(most)
     assert reached > 20
-
-
-def test_shared_arms_have_the_noises_of_their_agents_in_the_bound():
-    """Would catch one noise a round, as over a secure sum, and M of them, as where all pull."""
-    given = {"first": 64, "failure": 1e-5, "growth": 4.0}
-    agents, horizon, epsilon, means = 8, 10**4, 0.04, [0.8, 0.3]
-    algorithm = fmab_jax.kl_se(epsilon, split=True, **given)
-    found = likelihood.likelihood_bounds(means, algorithm, agents, horizon)
-    # Two arms share eight agents: five parts at most meet an arm, one of them in part only.
-    n, m = 64 * 4.0 ** np.arange(6), 5.0 * np.arange(1.0, 7.0)
-    params = algorithm.values(algorithm.exchange(agents), horizon)
-    _, needed, ready = likelihood._schedule(
-        algorithm, params, algorithm.exchange(agents), 2, horizon
-    )
-    ready = jax.tree.map(lambda x: x[:6], ready)
-    arrays = (n, m, np.array([0.3]), 0.8)
-    below = np.exp(likelihood._log_below(*arrays, needed[:6], epsilon, ready)[0])
-    stays = np.minimum(1.0, below + np.exp(likelihood._log_leads(*arrays, epsilon)[0]))
-    assert stays[0] == 1.0 and 0.01 < stays[3] < 0.5
-    assert found.rounds_surely == 5
-    upto = [*n[:5], 8 * horizon / 2]
-    pulls = n[0] + float(stays[:5] @ np.diff(upto))
-    assert found.regret_exploration == pytest.approx(0.5 * pulls, rel=1e-9)
-    assert found.regret < 8 * horizon * 0.5
 
 
 def test_corners():

@@ -91,32 +91,6 @@ def test_numbers_are_written_with_the_digits_that_count():
     assert pages.bracketed(Measured(104.11, 13.669, 194.55)) == "104 [13.7, 195]"
 
 
-# What is read otherwise, and a number from which all others of its row are made.
-READINGS = {
-    "wait d_G slots, not d_G - 1: complete": 1,
-    "wait d_G slots, not d_G - 1: star": 2,
-    "wait d_G slots, not d_G - 1: ring": 3,
-    "components weigh the same, not agents: case 2, agents alike": 4,
-    "components weigh the same, not agents: case 2, agents apart": 5,
-    **{f"schedule built for gap 1/16, not the instance's own: R = {R}": 4 + R for R in range(2, 6)},
-    "waits go by the noisy means: ring, ε = 1": 10,
-    "waits go by the noisy means: ring, ε = 0.1": 11,
-    "waits go by the noisy means: ring, ε = 0.02": 12,
-}
-QUOTES = {
-    "ring": "the Ring graph incurs larger regret",
-    "noise": r"$\epsilon=1$ indicates the non-private case",
-    "decided": r"we need about $ \log(T) \approx 4$ communication rounds before eliminating all "
-    "suboptimal arms",
-    "part": "reached $1/M$ of the single-agent performance",
-    "right": "identify the best arm after the $R$-th communication round with high probability",
-    "alone": "not worse than the non-communication case",
-    "epsilon": r"the regret increases with the decreasing of  $\epsilon$",
-    "p": "the regrets at $T$ decrease as $p$ increases",
-    "R": "the regrets decrease with $R$ increase",
-}
-
-
 ENDS = ("estimate", "lower", "upper")
 
 
@@ -126,104 +100,6 @@ def write_table(path, heads, rows):
         writer = csv.writer(file)
         writer.writerow(heads)
         writer.writerows(rows)
-
-
-def made_up_tables(folder):
-    """Writes tables in which every number and every end of an interval is another one."""
-    rows = []
-    for T, far in ((10_000, 0), (100_000, 1)):
-        for name, place in READINGS.items():
-            usual, other = 1000.0 * place + far, 3000.0 * place + far
-            more = 100.0 * place + 10 * far
-            low, high = more - 7, more + 9
-            if "alike" in name and not far:  # whose interval holds 0, though its estimate is 400
-                low, high = -3.0, 803.0
-            rows.append([T, name, usual, 1, 2, other, 3, 4, more, low, high])
-    ends = ("", ", lower", ", upper")
-    names = ("regret, usual reading", "regret, other reading", "difference")
-    heads = [f"{name}{end}" for name in names for end in ends]
-    write_table(folder / "readings.csv", ["T", "other reading", *heads], rows)
-    claims = [
-        # Row, quotation, condition, quantity, number with its interval, verdict.
-        (1, "ring", "T = 10⁴", "ring over complete", 0.011, 0.001, 0.051, "holds"),
-        (1, "ring", "T = 10⁴", "ring over star", 0.77, 0.7, 0.8, "holds"),
-        (1, "ring", "T = 10⁵", "ring over complete", 0.024, 0.002, 0.062, "holds"),
-        (2, "noise", "T = 10⁴", "", 0.033, 0.003, 0.073, "holds"),
-        (2, "noise", "T = 10⁵", "", 0.012, 0.004, 0.084, "holds"),
-        (3, "decided", "T = 10⁴", "rounds", 3.456, 3.4, 3.5, "does not hold"),
-        (3, "decided", "T = 10⁴", "ever", 0.0456, 0.04, 0.05, "does not hold"),
-        (3, "decided", "T = 10⁵", "rounds", 5.678, 5.6, 5.7, "does not hold"),
-        (3, "decided", "T = 10⁵", "ever", 0.5678, 0.5, 0.6, "does not hold"),
-        (4, "part", "T = 10⁴", "of M = 5:", 3.456, 3.1, 3.9, "holds"),
-        (6, "right", "T = 10⁴, own gap", "R = 2", 0.5, 0.4, 0.6, "holds"),
-        (6, "right", "T = 10⁴, gap 1/16", "R = 2", 0.91, 0.9, 0.92, "holds"),
-        (6, "right", "T = 10⁴, gap 1/16", "R = 3", 0.97, 0.96, 0.98, "holds"),
-        (6, "right", "T = 10⁴, gap 1/16", "largest regret of a worse arm", 7, 7, 7, "holds"),
-        (7, "alone", "T = 10⁴, p = 1", "over agents alone", 0.4, -0.1, 0.9, "not decided"),
-        (7, "alone", "T = 10⁴, p = 0.2 and R = 2", "over agents alone", 1.23, 0.9, 1.5, "fails"),
-        (7, "alone", "T = 10⁵, p = 1", "over agents alone", -0.3, -0.4, 0.2, "not decided"),
-        (8, "epsilon", "T = 10⁴", "a", 1, 1, 1, "holds"),
-        (8, "epsilon", "T = 10⁵", "a", 1, 1, 1, "holds"),
-        (9, "p", "T = 10⁴", "a", 1, 1, 1, "holds"),
-        (9, "p", "T = 10⁵", "a", 1, 1, 1, "not decided"),
-        (10, "R", "T = 10⁴", "a", 1, 1, 1, "holds"),
-        (11, "other", "T = 10⁴", "bound / regret", 2.44, 2.0, 9.0, "holds"),
-        (11, "other", "T = 10⁵", "R = 2: bound / regret", 11.6, 0.5, 12.0, "holds"),
-        (11, "other", "T = 10⁶", "bound / regret", "", "", "", "holds"),
-    ]
-    heads = ["row", "quote", "condition", "quantity", *ENDS, "condition verdict", "counted"]
-    made = [
-        [row, QUOTES.get(name, name), *others, str("R = 2" not in others[0])]
-        for row, name, *others in claims
-    ]
-    write_table(folder / "claims.csv", heads, made)
-
-
-def test_sentences_of_readings_are_those_of_their_rows(tmp_path):
-    """Catches an estimate for an end, the other horizon, a ratio upside down, another's numbers."""
-    made_up_tables(tmp_path)
-    delay, weights, gap, waiting = pages._readings(pages.Numbers(tmp_path)).splitlines()
-    assert "adds 100 to 310 to a regret of 1,000 to 3,001," in delay
-    assert (
-        "agents alike: 400 [-3.00, 803] at T = 10⁴; at T = 10⁴ the interval holds 0. With agents "
-        "apart it is biased: 500 [493, 509] at T = 10⁴, 510 [503, 519] at 10⁵."
-    ) in weights
-    # With the own gap 8,000 and 9,000, with 1/16 24,000 and 27,000: -11 % of both.
-    assert "R = 4 has a regret of 8,000 at T = 10⁴, with 1/16 it has 24,000:" in gap
-    assert "R = 4 has -11 % more regret than R = 5 with the one, -11 % with the other." in gap
-    assert waiting.endswith(
-        "adds 1,000 [993, 1,009] at ε = 1; 1,100 [1,093, 1,109] at ε = 0.1; 1,200 [1,193, 1,209] "
-        "at ε = 0.02, at T = 10⁴."
-    )
-    rows = (tmp_path / "readings.csv").read_text("utf-8").replace("-3.0,803.0", "0.0,803.0")
-    (tmp_path / "readings.csv").write_text(rows, "utf-8")
-    assert "the interval holds 0" in pages._readings(pages.Numbers(tmp_path))
-    (tmp_path / "readings.csv").write_text(rows.replace("0.0,803.0", "0.5,803.0"), "utf-8")
-    assert "the interval holds 0" not in pages._readings(pages.Numbers(tmp_path))
-
-
-def test_sentences_of_what_was_found_are_those_of_their_rows(tmp_path):
-    """Catches an estimate for a bound, another quantity or gap, an order at one horizon only."""
-    made_up_tables(tmp_path)
-    found = pages._found(pages.Numbers(tmp_path)).splitlines()
-    orders, noise, decided, alone, budget, tight, bounds = found
-    assert "orders as the paper says in ε and R. " in orders  # p is open at one horizon
-    assert "a ring has 1.1 to 2.4 % more regret than the complete graph." in orders
-    assert "noise costs 1.2 to 3.3 % of the regret." in noise
-    assert decided.endswith(
-        "made 3.46 rounds at T = 10⁴ (4.56 % of the seeds), 5.68 rounds at T = 10⁵ (56.8 % of the "
-        "seeds)."
-    )
-    assert "For M = 5 they have 3.46 times its regret at T = 10⁴." in alone
-    assert "leaves 3.0 to 9.0 % of the runs that spend it on a worse arm" in budget
-    assert tight.endswith(
-        "at T = 10⁴, p = 0.2 and R = 2 regret is 123 % larger than that of agents alone. Where "
-        "Remark 2 promises no more regret, 0 of 2 cells (p, R, T) have more."
-    )
-    assert bounds.endswith("are 2.4 to 12 times the mean regret.")
-    text = (tmp_path / "claims.csv").read_text("utf-8")
-    (tmp_path / "claims.csv").write_text(text.replace("1,1,1,holds", "1,1,1,not decided"), "utf-8")
-    assert "as the paper says in nothing." in pages._found(pages.Numbers(tmp_path))
 
 
 def test_rows_with_one_quotation_are_told_apart(tmp_path):

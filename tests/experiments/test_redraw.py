@@ -13,9 +13,9 @@ from experiments import arena_figures, arena_fronts_figures, common, pictures, r
 FIGURES = Path(common.__file__).parents[1] / "figures"
 
 
-def shown(draw, narrow):
+def shown(draw):
     """Returns the points of all lines and bands that a picture draws, by panel, and its words."""
-    page = pictures.Page(narrow)
+    page = pictures.Page()
     draw(page)
     found = []
     for axes in page.figure.axes:
@@ -51,19 +51,18 @@ def same(first, second):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("narrow", [False, True])
-def test_pictures_are_drawn_anew_as_from_results(monkeypatch, tmp_path, narrow):
+def test_pictures_are_drawn_anew_as_from_results(monkeypatch, tmp_path):
     """Would catch an end of an interval for the mean, another's numbers, and one left out."""
     kept = published(monkeypatch)
     found = writers.parts(10**4)
     arena_figures.draw({10**4: found}, tmp_path)
-    results = {"arena": {10**5: found}, "arena_fronts": {10**5: {"dials": {}, "far": {}}}}
+    results = {"arena": {10**5: found}, "arena_fronts": {10**5: {}}}
     arena_fronts_figures.judge(results.__getitem__, tmp_path)
     for picture in kept.values():
         common.save_rows(picture.rows, tmp_path / f"{picture.name}.csv")
     for name, picture in kept.items():
-        same(shown(picture.draw, narrow), shown(redraw.drawing_of(tmp_path, name), narrow))
-    assert len(kept) == 9
+        same(shown(picture.draw), shown(redraw.drawing_of(tmp_path, name)))
+    assert len(kept) == 7
 
 
 def test_every_published_picture_can_be_drawn_from_its_csv():
@@ -71,7 +70,7 @@ def test_every_published_picture_can_be_drawn_from_its_csv():
     names = [path.stem for path in FIGURES.glob("*.png") if path.with_suffix(".csv").exists()]
     assert len(names) > 25
     for name in names:
-        page = pictures.Page(narrow=False)
+        page = pictures.Page()
         redraw.drawing_of(FIGURES, name)(page)
         assert page.figure.axes, name
     with pytest.raises(LookupError, match="arena_caps"):
@@ -83,7 +82,7 @@ def test_pictures_for_print_are_written_by_a_command(tmp_path, capsys):
     name = "fig09_graphs"
     (tmp_path / f"{name}.csv").symlink_to(FIGURES / f"{name}.csv")
     redraw.main([name, "--pdf", "--figures", str(tmp_path)])
-    ends = (".csv", ".pdf", "_column.pdf", "_column.png")
+    ends = (".csv", ".pdf")
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"{name}{end}" for end in ends]
     redraw.main(["--figures", str(tmp_path)])
     assert f"{name}.png" in capsys.readouterr().out and (tmp_path / f"{name}.png").exists()

@@ -4,14 +4,11 @@ import pytest
 from test_experiments import made_up
 
 import fmab_jax as fmab
-from experiments import arena_protocols, common, pictures, seen
+from experiments import common, pictures, seen
 
 
 def test_counts_and_signs_are_those_of_the_numbers():
-    """Catches "each" of some, an interval over 0 counted on a side, 2 % of another reference."""
-    assert seen.tally([True, True], "lines") == "each of 2 lines"
-    assert seen.tally([True, False, False], "lines") == "1 of 3 lines"
-    assert seen.tally([False] * 3, "lines") == "none of 3 lines"
+    """Catches a lost sign, and names grouped under other words."""
     assert seen.percent(3, 200) == "+1.5 %" and seen.percent(-400, 200) == "-200 %"
     assert seen.percent(0, 200) == "0 %"
     assert seen.listed("abc") == "a, b and c" and seen.listed("a") == "a"
@@ -24,7 +21,7 @@ def test_counts_and_signs_are_those_of_the_numbers():
 def test_per_cent_are_drawn_where_an_effect_is_small():
     """Catches an axis for effects of 2 % or more, for 0 in every seed, or on another scale."""
     assert pictures.faint([(100, [50, -1.9])]) and not pictures.faint([(100, [2, 0, -30])])
-    page = pictures.Page(narrow=False)
+    page = pictures.Page()
     ((panel, other),) = page.panels(["difference"], ["", ""])
     panel.set_ylim(0, 30), other.set_ylim(0, 6)
     page.percent([panel, other], [2000, 300], [[25, 20], [5]])
@@ -48,15 +45,3 @@ def test_seeds_are_told_where_they_differ(monkeypatch):
     assert common.seeds_of({10**4: [many], 10**5: [many]}) == "5 seeds"
     told = "5 (T = 10⁴), 3 or 5 (T = 10⁵) seeds"
     assert common.seeds_of({10**4: [many], 10**5: [many, few]}) == told
-
-
-def test_gossip_is_slower_only_where_it_is():
-    """Would catch gossip said to take more slots than all others where it takes fewer."""
-    own = {"GIS": 4, "flooding": 8, "gossip to 1e-2": 16, "SAC to one sink": 2}
-    slots = {("ring", 5): own, ("ring", 10): own | {"gossip to 1e-2": 4}}
-    assert arena_protocols._slower(slots) == (
-        "Gossip to 0.01 takes more slots than the slowest of the others in 1 of 2 pairs of a graph "
-        "and an M, 0.5 to 2 times as many."
-    )
-    told = arena_protocols._alike({"slots of a round": slots})
-    assert told == "as many of slots in none of 2 pairs of a graph and an M"

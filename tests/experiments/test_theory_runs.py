@@ -131,5 +131,5 @@ def test_the_page_says_what_the_rows_say(tmp_path):
 
 def test_the_runs_are_an_experiment_by_name():
     """Would catch a command of docs/theory.md that does nothing."""
-    assert command.chosen("theory_runs") == "theory_runs"
+    assert command.find_name("theory_runs") == "theory_runs"
     assert theory_runs.horizons([10**4, 10**6]) == [10**5]

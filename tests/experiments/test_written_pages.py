@@ -8,6 +8,6 @@ def test_pages_of_made_up_results_have_no_fault(monkeypatch, tmp_path):
     writers.write(tmp_path, monkeypatch.setattr)
     found = {name: reader.fault_of(name, tmp_path) for name in reader.pages(tmp_path)}
     assert {name: told for name, told in found.items() if told} == {}
-    # Four pictures of each horizon; three fronts, the radius and the years.
-    assert {"ARENA.md", "arena_leak_T1e5.md", "arena_years.md"} <= set(found)
-    assert len(found) == 1 + 4 * 2 + 5
+    # Three pictures of each horizon; three fronts and the radius.
+    assert {"ARENA.md", "arena_leak_T1e5.md", "arena_radius.md"} <= set(found)
+    assert len(found) == 1 + 3 * 2 + 4

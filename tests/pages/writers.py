@@ -22,7 +22,7 @@ MANY |= dict.fromkeys(("alone", "search"), 16) | dict.fromkeys(("talk", "draws")
 # Who is not run at the longer horizon, and who besides where agents differ.
 LONG = ("fed_ucb", "dducb", "gossip_ucb", "dec_ucb", "gosine", "dp_se", "thompson")
 SETTINGS = (
-    "fed1-M5-f138", "gosine-GosInE", "adap-AdaP-UCB", "adap-DP-SE", "adap-tree",
+    "fed1-M5-f138", "adap-AdaP-UCB", "adap-DP-SE", "adap-tree",
     *(f"lcc-{a}-{k}-{name.replace(' ', '-')}"
       for a, k in list(arena_settings.LCC_ENDS)[:1] for name in arena_settings.LCC),
 )  # fmt: skip
@@ -97,7 +97,7 @@ def write_arena(folder, replace):
     results = {
         "arena": {horizon: parts(horizon) for horizon in (10**4, 10**5)},
         "arena_settings": {10**6: settings},
-        "arena_fronts": {10**5: {"dials": {}, "far": parts(10**9)["a"]}},
+        "arena_fronts": {10**5: {}},
     }
     arena_figures.draw(results["arena"], folder)
     arena_settings.draw(results["arena_settings"], folder)
@@ -108,8 +108,8 @@ def write_arena(folder, replace):
 class Blank(pictures.Page):
     """A page on which nothing is drawn."""
 
-    def __init__(self, narrow, squeeze=1.0):
-        self.narrow = narrow
+    def __init__(self, squeeze=1.0):
+        pass
 
     def finish(self):
         """Returns a figure without height."""

@@ -1,6 +1,5 @@
 """Made-up results, tables and audits, and figures of every kind of them."""
 
-import itertools
 import json
 import math
 
@@ -15,7 +14,6 @@ from fmab_jax.plots.pareto import plot_pareto
 from fmab_jax.plots.runs import plot_runs
 
 LINEAR = 100 * np.arange(1, 101)
-LOG = np.unique(np.geomspace(1, 10_000, 60).astype(np.int64))
 
 
 METERS = {
@@ -41,10 +39,7 @@ def result(
     settings=None,
     **attrs,
 ):
-    """Makes a Dataset with the layout of simulate: regret levels off, links grow in rounds.
-
-    Peer links are 2 ``peer`` a round on the first of the two meters, ``peer`` on the second.
-    """
+    """Makes a Dataset like simulate's, with 2 ``peer`` links a round on the first of two meters."""
     rng = np.random.default_rng(seed)
     knee = times[-1] * rng.uniform(0.05, 0.3, (seeds, 1))
     rounds = (times[None, :, None] >= knee[:, :, None] * [0.1, 0.3, 1.0]).sum(axis=2)
@@ -207,12 +202,6 @@ LONG = {
 }
 FIGURES = {
     "runs large": lambda: plot_runs({"big": result(server=123_456, times=10**8 * LINEAR)}),
-    "runs ten": lambda: plot_runs(
-        {
-            f"ε = {i}, p = {p}": result(seed=i, epsilon=i, lost=i, settings={"p": f"p = {p}"})
-            for i, p in itertools.product(range(1, 6), (0.4, 1))
-        }
-    ),
     "runs long": lambda: plot_runs(LONG),
     "runs swept": lambda: plot_runs(swept(), kind="quantile", server_price=50),
     "audit": lambda: plot_audit(audit(), 1),
@@ -223,18 +212,13 @@ FIGURES = {
     "no noise": lambda: plot_parameter(
         table(epsilon=[0.01, 0.1, 1, 10, math.inf], graph=GRAPHS, fold=1000), "epsilon", "graph"
     ),
-    "many": lambda: plot_parameter(
-        table(participation=fine(0.02, 1, 50), graph=NAMES), "participation", "graph"
-    ),
     "heat 10x10": lambda: plot_heat(
         table(rounds=["none", *range(2, 11)], epsilon=fine(0.1, 1, 10), cost_fold=900),
         *("rounds", "epsilon"),
         metric="cost",
     ),
-    "heat names": lambda: plot_heat(table(graph=GRAPHS, problem=NAMES), "graph", "problem"),
     "pareto 100": lambda: plot_pareto(
         table(epsilon=fine(0.1, 1, 10), participation=fine(0.1, 1, 10), cost_fold=30),
         "participation",
     ),
-    "pareto long": lambda: plot_pareto(table(graph=NAMES)),
 }

@@ -200,8 +200,7 @@ def drawn(figure):
 
 
 def test_unequal_leaks_are_in_the_caption():
-    """Would catch leaks of 10 and 50 side by side at one epsilon without a word, the leak of
-    another configuration, and rows for columns."""
+    """Would catch leaks of 10 and 50 side by side at one epsilon without a word."""
     data = table(epsilon=[0.1, 0.5, 1.0], participation=[0.2, 1.0])
     dims = ("epsilon", "participation")
     unlike = leaking(data, dims, np.outer(data.epsilon, [10.0, 50.0]))

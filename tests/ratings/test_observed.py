@@ -83,16 +83,6 @@ def test_too_few_ratings_leave_agents_arms_and_cells_out():
     assert most.problem.probabilities[2, 1].tolist() == [0.25, 0.75]
 
 
-def test_levels_that_are_given():
-    """Would catch a rating between two levels that is moved, or a level that nobody gave lost."""
-    frame = table("a x 1,a x 2.5,a y 3,b x 3,b y 1")
-    found = counted(frame, levels=[0, 1, 3])
-    assert found.levels == (0.0, 1.0, 3.0) and found.dropped == {"the rating is no level": 1}
-    assert found.problem.probabilities[0].tolist() == [[0, 1, 0], [0, 0, 1]]
-    np.testing.assert_allclose(found.problem.means, [[1 / 3, 1], [1, 1 / 3]])
-    assert found.points == 3.0
-
-
 def test_smoothing_is_what_its_formula_says():
     """Would catch ratings added twice, like another arm's, or weighted by agents."""
     frame = table("a x 1,a x 1,a x 2,a y 3,b x 3,b y 2,b y 3,b y 3")

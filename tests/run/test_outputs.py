@@ -18,7 +18,6 @@ import fmab_jax as fmab
 from fmab_jax.algorithms.base import load_plugin, load_shipped
 from fmab_jax.core import plugins
 from fmab_jax.core.outputs import Accumulator, Record
-from fmab_jax.errors import Damaged
 from fmab_jax.parameters import UNSET, parameters_of
 from fmab_jax.run import outputs, resources
 from fmab_jax.run.outputs.pulls import PULLS
@@ -53,8 +52,7 @@ CASES = LOOPS + [
 
 @pytest.mark.parametrize("case", quick.only(CASES, *LOOPS), ids=str)
 def test_outputs_add_up_and_change_nothing(case):
-    """Would catch slots that are counted twice or not at all, padding among the agents, another
-    arm's gap, an index upside down, and an output that changes what is there without it."""
+    """Would catch slots that are counted twice or not at all, or padding among the agents."""
     name, more = case
     algorithm, problem = made(name, **more), fmab.Problem(MEANS, AGENTS)
     options = dict(horizon=1500, seeds=8, times=7)
@@ -78,12 +76,7 @@ def test_outputs_add_up_and_change_nothing(case):
 
 
 def test_pulls_and_regret_of_each_agent_are_those_of_a_run_worked_out_by_hand():
-    """Would catch agents that wait on another's arm, regret in another agent's column, and slots
-    after the decision left out.
-
-    Without noise, and with sure rewards, agents of a path know their arms after one epoch. While
-    they wait, agent 3, whose own best arm is the middle one, plays that.
-    """
+    """Would catch agents that wait on another's arm, or regret in another agent's column."""
     means = np.array([[1.0, 0.0, 0.0]] * 3 + [[0.0, 1.0, 0.0]])
     algorithm = fmab.ddp_mab(None, "path")
     data = fmab.simulate(algorithm, fmab.Problem(means), 1000, 1, times=[1000], outputs=ALL)
@@ -111,8 +104,7 @@ def swept(store=None, keep="curves"):
 
 
 def test_a_sweep_has_the_outputs_of_its_runs(tmp_path):
-    """Would catch another cell's agents or arms, numbers where there is no agent, and a store that
-    gives back something else, whole, by parts or lazily."""
+    """Would catch another cell's agents or arms, or numbers where there is no agent."""
     data, current = swept(), swept(tmp_path / "s")
     for agents, arms in ((3, 4), (5, 3)):
         cell = data.sel(agents=agents, arms=arms)
@@ -149,28 +141,6 @@ def test_a_summary_has_means_and_variances_of_outputs():
     np.testing.assert_allclose(table.bits_sent_upper, fmab.final_table(data).bits_sent_upper)
 
 
-def test_a_chunk_without_what_was_asked_for_is_damaged(tmp_path):
-    """Would catch a chunk that lacks an output, read as if whole."""
-    from fmab_jax.sweeps.store import Store
-
-    problem = fmab.Problem.uniform(3, 3)
-    options = dict(horizon=300, seeds=4, times=3, outputs=["pulls"], progress=False)
-    for number, keep in enumerate(("curves", "summary")):
-        folder = tmp_path / f"s{number}"
-        fmab.sweep(fmab.cdp_mab(1.0), problem, store=folder, keep=keep, **options)
-        store = Store(folder)
-        (entry,), _ = store.entries()
-        arrays = dict(store.read(entry))
-        name = "pulls" if keep == "curves" else "pulls_anchor"
-        second = Store(tmp_path / f"c{number}", create=True)
-        with second.lock_writer("main"):
-            second.write_header(store.header())
-            remaining_arrays = {n: values for n, values in arrays.items() if n != name}
-            second.put(entry.chunk, remaining_arrays, entry.facts)
-        with pytest.raises(Damaged, match="pulls"):
-            fmab.open_sweep(second.path).load()
-
-
 @functools.cache
 def page(name="own_output"):
     """Returns what the blocks of a page define."""
@@ -203,9 +173,7 @@ WIDE |= {"progress": False, "times": 5}
 
 
 def test_the_reduction_of_the_page_is_that_of_all_seeds(monkeypatch):
-    """Would catch seeds that are left out or added up twice, another configuration's, a merge that
-    forgets a chunk, a state that depends on the batch or on where it is added up, and a table that
-    leaves it out."""
+    """Would catch seeds that are left out or added up twice, or another configuration's."""
     risk = page("own_reduction")["RISK"]
     curves = fmab.sweep("cdp", seeds=200, **WIDE)
     worst = np.sort(curves.regret.values[:, :, -1], axis=1)[:, ::-1]
@@ -263,6 +231,8 @@ def test_what_is_missing_of_a_sweep_has_no_output(tmp_path):
     fmab.sweep(fmab.cdp_mab, worker=(1, 2), store=tmp_path / "s", **options)
     data = fmab.open_sweep(tmp_path / "s", partial=True)
     assert data.seeds.values.tolist() == [4, 0]
+    lazy = fmab.open_sweep(tmp_path / "s", partial=True, chunks="store")
+    xr.testing.assert_identical(lazy.compute(), data.load())
     for name in ALL:
         finite = ~np.isnan(data[name].values.reshape(2, 4, -1)).any(-1)
         assert finite.tolist() == [[True] * 4, [False] * 4], name
@@ -365,8 +335,7 @@ PART = fmab.Output("part", "", "", functools.partial(lambda scale, r: scale * r[
 
 
 def test_an_output_of_a_plug_in_is_known_by_its_name(tmp_path, monkeypatch):
-    """Would catch a plug-in's output that only Python can ask for, and a store that is opened with
-    another version of it."""
+    """Would catch a plug-in's output that only Python can ask for."""
     # Other tests know of no plug-in.
     monkeypatch.setattr(plugins, "_sources", dict(plugins._sources))
     path = tmp_path / "tried.py"
@@ -460,8 +429,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_an_output_that_breaks_a_promise_is_refused(name, tmp_path, monkeypatch):
-    """Would catch one row for all seeds, values that are bent into numbers, and an output that has
-    another value where results are read in parts; and a store that holds what cannot be read."""
+    """Would catch one row for all seeds or values that are bent into numbers."""
     of, line = BROKEN[name]
     with pytest.raises(ValueError, match=f"^own.*{line}"):
         fmab.simulate(fmab.cdp_mab(1.0), DRAWN, 1500, 8, times=7, outputs=[own(of)])
@@ -485,8 +453,7 @@ SOUND = {
 
 @pytest.mark.parametrize("name", SOUND)
 def test_an_output_may_return_what_is_real_numbers(name):
-    """Would catch an output that is refused for its rounding or its type; counts that overflow the
-    few bytes in which a summary holds rounds, and real numbers where an index is meant."""
+    """Would catch an output that is refused for its rounding or its type."""
     request = own(SOUND[name], accumulators=PULLS.accumulators)
     data = fmab.sweep(fmab.cdp_mab(1.0), DRAWN, outputs=[request], **SHORT)
     summary = fmab.sweep(fmab.cdp_mab(1.0), DRAWN, outputs=[request], keep="summary", **SHORT)
@@ -498,9 +465,7 @@ def test_an_output_may_return_what_is_real_numbers(name):
 
 
 def test_an_output_is_looked_at_when_results_are_read(tmp_path):
-    """Would catch an output that looks across seeds, read from a store that an older version wrote;
-    and an output that is asked for seeds which nobody has run, or for an index that is no number
-    of an arm."""
+    """Would catch an output that looks across seeds."""
     from fmab_jax.sweeps import chunks, grid, results, study
 
     options = {"epsilon": [0.5], "outputs": ["pulls"], **SHORT}
@@ -525,8 +490,7 @@ def test_an_output_is_looked_at_when_results_are_read(tmp_path):
 
 
 def test_an_output_takes_no_name_of_a_result_a_table_or_another_output():
-    """Would catch a table that prints an output's values in a column of its own, such as the ends
-    of an interval of regret."""
+    """Would catch a table that prints an output's values in a column of its own."""
     options = dict(epsilon=[0.5, 1.0], **SHORT)
     curves = fmab.sweep(fmab.cdp_mab, DRAWN, **options)
     precise = fmab.until_precise(0.9, max_seeds=16)

@@ -2,7 +2,6 @@
 
 import json
 import math
-import sys
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ import xarray as xr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from refusals import refuses
-from scipy import stats
 
 import fmab_jax as fmab
 from fmab_jax.analysis import bands, device_summary, summary
@@ -21,7 +19,7 @@ from fmab_jax.run import resources
 from fmab_jax.sweeps import results
 from fmab_jax.sweeps.chunks import Memory, Results
 from fmab_jax.sweeps.results import open_results, open_sweep
-from fmab_jax.sweeps.store import Entry, Store
+from fmab_jax.sweeps.store import Entry
 
 # Bits of other processes are compared with those of this one.
 pytestmark = pytest.mark.as_users_have_it
@@ -151,39 +149,6 @@ def test_attributes_say_how_to_run_it_again(stores, curves):
     second = fmab.sweep(document["algorithm"], **{n: document[n] for n in names}, **SMALL)
     assert second.attrs["study_hash"] == data.attrs["study_hash"]
     np.testing.assert_array_equal(second.regret, curves.regret)
-
-
-@pytest.fixture
-def reads(monkeypatch):
-    """Notes which chunks are read: cells and seeds of each."""
-    records = []
-    read = Store.read
-
-    def noted(folder, entry):
-        records.append((tuple(entry.facts["cells"]), tuple(entry.facts["seeds"])))
-        return read(folder, entry)
-
-    monkeypatch.setattr(Store, "read", noted)
-    return records
-
-
-def test_only_the_chunks_that_are_needed_are_read(stores, reads):
-    """Would catch a sweep that is read whole when it is opened, or when a part is used."""
-    data = open_sweep(stores / "curves")
-    cells = [fact["hash"] for fact in open_results(stores / "curves").header["cells"]]
-    assert reads == []
-    np.asarray(data.regret.isel(epsilon=1, rounds=0, seed=[3, 5], time=-1))
-    assert reads == [((cells[2],), (0, 8))]
-    data.rounds_made.isel(epsilon=1, rounds=0, seed=slice(0, 8)).load()
-    assert len(reads) == 1  # still at hand
-    data.regret.isel(epsilon=0, rounds=1, seed=slice(None, None, -9)).load()
-    assert reads[1:] == [((cells[1],), (0, 8)), ((cells[1],), (8, 16)), ((cells[1],), (16, 20))]
-    data.regret.isel(seed=slice(0, 0)).load()
-    assert len(reads) == 4
-    reads.clear()
-    assert data.regret.values.shape == (2, 2, 20, 10)
-    # Each cell's three chunks once, whatever was at hand.
-    assert len(set(reads)) == len(reads) and 9 <= len(reads) <= 12
 
 
 def indexers(size):
@@ -405,17 +370,6 @@ def test_a_summary_is_that_of_the_curves(stores, case):
         np.testing.assert_allclose(data.regret_quantile.values[place], expected, rtol=1e-3)
 
 
-def test_summaries_do_not_depend_on_the_chunks(stores):
-    """Would catch a merge that weighs chunks, not seeds, or forgets one."""
-    data = open_sweep(stores / "summary").load()
-    whole = {**SMALL, "chunk": 1000}
-    variant = fmab.sweep("cdp", seeds=20, keep="summary", **PARAMETERS, **GRID, **whole).load()
-    for name in data.data_vars:
-        np.testing.assert_allclose(variant[name], data[name], 1e-10, 1e-12, err_msg=str(name))
-    for name in ("regret_histogram", "seeds", *EVENTS, "undecided", "regret_quantile"):
-        np.testing.assert_array_equal(variant[name], data[name])
-
-
 @pytest.mark.parametrize("graph", [None, "ring"])
 def test_curves_that_stay_on_a_device_give_the_same_summary(graph, monkeypatch):
     """Would catch series of other trials, or of padding, where only a summary leaves the device."""
@@ -440,55 +394,6 @@ def kept(calls, function):
         return function(*given, **named)
 
     return noted
-
-
-@pytest.mark.parametrize("keep", ["curves", "summary"])
-def test_final_table_by_hand(stores, curves, keep):
-    """Would catch another slot than T, a normal quantile, swapped prices, or an interval of it."""
-    data = open_sweep(stores / keep)
-    table = final_table(data, level=0.9, server_price=3, peer_price=5)
-    assert table.regret.dims == ("epsilon", "rounds")
-    for place in np.ndindex(2, 2):
-        series = {
-            "regret": curves.regret.values[place][:, -1],
-            "cost": 3.0 * curves.links.sel(meter="server").values[place][:, -1],
-            "rounds_made": curves.rounds_made.values[place].astype(float),
-        }
-        for name, values in series.items():
-            half = stats.t.ppf(0.95, 19) * values.std(ddof=1) / np.sqrt(20)
-            expected = [values.mean(), values.mean() - half, values.mean() + half]
-            result = [float(table[f"{name}{end}"][place]) for end in ("", "_lower", "_upper")]
-            assert result == pytest.approx(expected, rel=1e-9), name
-        for name in EVENTS:
-            missing = int(curves[name].values[place].sum())
-            exact = stats.binomtest(missing, 20).proportion_ci(0.9, method="exact")
-            ends = [float(table[f"{name}{end}"][place]) for end in ("_lower", "_upper")]
-            assert int(table[name][place]) == missing
-            assert ends == pytest.approx(list(exact), rel=1e-9, abs=1e-11)
-        links = curves.links.sel(meter="server").values[place][:, -1].mean()
-        result = float(table.links.sel(meter="server")[place])
-        assert result == pytest.approx(links, rel=1e-12)
-        assert int(table.undecided[place]) == (curves.chosen_arm.values[place] < 0).sum()
-    assert (table.attrs["level"], table.attrs["server_price"]) == (0.9, 3.0)
-    assert table.attrs["description"] == "90 % confidence interval of the mean (Student t)"
-    np.testing.assert_array_equal(table.seeds, 20)
-    assert final_table(data).attrs["level"] == 0.95
-
-
-@pytest.mark.parametrize("keep", ["curves", "summary"])
-def test_peer_links_cost_what_the_papers_meter_counts(stores, keep):
-    """Would catch the cost on the other meter, or a server price paid for links of peers."""
-    data = open_sweep(stores / f"waiting-{keep}")
-    table = final_table(data, server_price=7, peer_price=5)
-    curves = open_sweep(stores / "waiting-curves").isel(time=-1)
-    cost = 5.0 * curves.links.sel(meter="bound").values
-    half = stats.t.ppf(0.975, 19) * cost.std(axis=-1, ddof=1) / np.sqrt(20)
-    np.testing.assert_allclose(table.cost, cost.mean(axis=-1), rtol=1e-12)
-    np.testing.assert_allclose(table.cost_upper, cost.mean(axis=-1) + half, rtol=1e-9)
-    used, bound = (curves.links.sel(meter=n).mean("seed") for n in ("used", "bound"))
-    np.testing.assert_allclose(table.links.sel(meter="used"), used, rtol=1e-12)
-    np.testing.assert_allclose(table.links.sel(meter="bound"), bound, rtol=1e-12)
-    assert (used < bound).sel(graph="ring").all()
 
 
 def test_a_sweep_until_precise_is_judged_by_its_looks():
@@ -533,17 +438,11 @@ def test_what_has_an_attribute_of_its_own_is_no_setting():
     assert (plain.attrs["title"], plain.attrs["epsilon"]) == ("CDP-MAB", 1.0)
 
 
-@pytest.fixture(params=["sizes", "unread"])
-def streamed(request, stores, monkeypatch):
+@pytest.fixture
+def streamed(stores, monkeypatch):
     """Curves that are not in memory, and blocks so small that every curve takes several."""
     monkeypatch.setattr(bands, "_CHUNK", 40)
-    if request.param == "unread":
-        return open_sweep(stores / "curves")
-    pytest.importorskip("dask", reason="needs fmab_jax[dask]")
-    data = open_sweep(stores / "curves", chunks="store")
-    over = dict(zip(data.regret.dims, data.regret.chunks, strict=True))
-    assert over == dict(epsilon=(1, 1), rounds=(1, 1), seed=(8, 8, 4), time=(10,))
-    return data.chunk(seed=7, epsilon=2, time=4)
+    return open_sweep(stores / "curves")
 
 
 @pytest.mark.parametrize("kind", ["simultaneous", "pointwise", "quantile"])
@@ -562,19 +461,3 @@ def test_bands_of_curves_that_are_read_in_blocks(streamed, curves, kind, monkeyp
     if kind == "simultaneous":
         tables = (final_table(data, server_price=25) for data in (streamed, curves))
         xr.testing.assert_identical(*tables)
-
-
-def test_chunks_of_an_unfinished_sweep_and_bad_ones(stores, tmp_path, monkeypatch):
-    """Would catch missing seeds that look like zeros, and a bad size told by a traceback."""
-    pytest.importorskip("dask", reason="needs fmab_jax[dask]")
-    half = {"store": tmp_path / "run", "seeds": 20, "worker": (1, 2)}
-    fmab.sweep("cdp", **half, **PARAMETERS, **GRID, **SMALL)
-    plain = open_sweep(tmp_path / "run", partial=True)
-    data = open_sweep(tmp_path / "run", partial=True, chunks="store")
-    xr.testing.assert_identical(data.compute(), plain.load())
-    # Blocks 0, 2, 4 ... of 12, three to a cell: the second of every other cell is missing.
-    assert plain.seeds.values.tolist() == [[8, 0], [8, 0]] and np.isnan(plain.regret).any()
-    refuses("must be finished; .*partial=True", open_sweep, tmp_path / "run")
-    monkeypatch.setitem(sys.modules, "dask.array", None)
-    with pytest.raises(ValueError, match=r'^chunks=.*pip install "fmab_jax\[dask\]"'):
-        open_sweep(stores / "curves", chunks="store")

@@ -55,7 +55,7 @@ def combine_outcomes(
         arms: K.
         padded_agents: Rows that agents are padded to.
         agents: M.
-        accumulators: Gauges of the loops, in which each agent was one row.
+        accumulators: Accumulators of the loops, in which each agent was one row.
     """
     count = agents.astype(jnp.int32)
     real = jnp.arange(padded_agents, dtype=jnp.int32) < count

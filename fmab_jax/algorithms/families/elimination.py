@@ -44,7 +44,7 @@ _IN_TURN = 12
 
 
 def is_clearly_behind(deficit: PerArm, radius: Scalar) -> Bool[Array, " arm"]:
-    """Tells which arms have an upper bound below the best lower one; see `Elimination.leaves`."""
+    """Tells which arms have an upper bound below the best lower one."""
     return deficit > 2.0 * radius
 
 
@@ -255,7 +255,9 @@ class Elimination(Algorithm):
                 f"{type(self).__name__}.privacy",
                 "return epsilon and epsilon_message",
             )
-            refuse(field_name, "that of no noise", "its own where noisy = True", remedy)
+            refuse(
+                field_name, "inherited, which states no noise", "its own where noisy = True", remedy
+            )
         if math.isfinite(epsilon) and not math.isfinite(problem.rewards.sensitivity):
             remedy = "clip rewards to a range (Problem.ratings), or pass epsilon=None"
             allowed = "None (no noise) where rewards have no range"
@@ -281,7 +283,7 @@ class EliminationTrial:
         reporting: N, the agents heard in a round.
         wait: Slots from an epoch's end to its aggregate.
         params: The algorithm's values.
-        accumulators: Gauges that the loop computes for outputs.
+        accumulators: Accumulators that the loop computes for outputs.
     """
 
     algorithm: type[Elimination] = field(metadata=STATIC)
@@ -303,7 +305,7 @@ class EliminationTrial:
 
     @property
     def accumulator_rows(self) -> int:
-        """Number of rows of a accumulator by agent."""
+        """Number of rows of an accumulator by agent."""
         return self.draws.real.shape[-1] if isinstance(self.draws, ByAgent) and self.waits else 1
 
     @property

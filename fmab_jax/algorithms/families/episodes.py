@@ -183,7 +183,7 @@ class EpisodesTrial:
         law: Law of the rewards.
         padded_agents: Runs of a seed: rows that agents are padded to, or 1.
         shared: Whether all agents play together.
-        accumulators: Gauges that the loop computes for outputs.
+        accumulators: Accumulators that the loop computes for outputs.
         horizon: T in slots, int64.
         agents: M.
         params: The policy's values.
@@ -200,7 +200,7 @@ class EpisodesTrial:
 
     @property
     def accumulator_rows(self) -> int:
-        """Number of rows of a accumulator by agent."""
+        """Number of rows of an accumulator by agent."""
         return self.padded_agents
 
     def with_accumulators(self, accumulators: tuple[Accumulator, ...]) -> EpisodesTrial:

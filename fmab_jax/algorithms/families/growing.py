@@ -59,7 +59,7 @@ class GrowingEpisodes(Private, Episodes):
         return list_secure_sum(self, exchange, why)
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
-        """Returns the remaining noise of a secure sum; for agents alone, the actions."""
+        """Returns what a coalition learns from a secure sum, less its shares of the noise."""
         if self.secure:
             return list_shares(self, exchange, size)
         return super().coalition(exchange, size)

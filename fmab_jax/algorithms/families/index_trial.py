@@ -51,7 +51,7 @@ class IndexTrial:
         agents: M.
         neighbours: As in `Slot`.
         params: The policy's values.
-        accumulators: Gauges that the loop computes for outputs.
+        accumulators: Accumulators that the loop computes for outputs.
     """
 
     algorithm: type[Any] = field(metadata=STATIC)
@@ -71,7 +71,7 @@ class IndexTrial:
 
     @property
     def accumulator_rows(self) -> int:
-        """Number of rows of a accumulator by agent."""
+        """Number of rows of an accumulator by agent."""
         return self.rows
 
     def with_accumulators(self, accumulators: tuple[Accumulator, ...]) -> IndexTrial:
