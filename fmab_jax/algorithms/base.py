@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fmab_jax import mechanisms
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.laws import LAWS_BY_NAME, check_class
 from fmab_jax.core.ledgers import ACTIONS as ACTIONS  # so that plug-ins import from here
@@ -37,6 +38,7 @@ from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.trials import Trial
 from fmab_jax.errors import PlainText, check_frozen_class, did_you_mean, real, refuse
+from fmab_jax.mechanisms import Mechanism
 from fmab_jax.parameters import Configurable, parameters_of
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
@@ -353,14 +355,16 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
     with foreign_refused("plugin", spec, "a file or module that can be imported"):
         module = import_file(path) if path.suffix == ".py" else import_name(spec)
     owners, laws = list[Any](find_algorithms(module)), list(defined_in(module, Law))
-    for first, second in (*combinations(owners, 2), *combinations(laws, 2)):
+    noises = list(defined_in(module, Mechanism))
+    pairs = (pair for kind in (owners, laws, noises) for pair in combinations(kind, 2))
+    for first, second in pairs:
         if first.name == second.name:
             names = PlainText(
                 f"{first.name!r} of {first.__qualname__} and of {second.__qualname__}"
             )
             refuse("name", names, f"the name of one class of {spec}", "rename one of them")
     outputs = any(isinstance(value, Output) for value in vars(module).values())
-    if not owners and not laws and not outputs:
+    if not owners and not laws and not outputs and not noises:
         for owner_without_name in defined_in(module, (Algorithm, Law), is_named=False):
             _check_name(owner_without_name)
         remedy = "derive a frozen dataclass from a family and give it a name"
@@ -378,9 +382,12 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
             refuse("plugin", owner.name, "the name of no other algorithm", "rename it")
     for law in laws:
         check_class(law, spec)
-    for definition in (*owners, *laws):
+    for noise in noises:
+        mechanisms.check_class(noise, spec)
+    for definition in (*owners, *laws, *noises):
         source_digest(definition)  # cached now, because the files may change later
     LAWS_BY_NAME.update({law.name: law for law in laws})
+    mechanisms.register(noises)
     _loaded.update({owner.name: owner for owner in owners})
     return owners
 

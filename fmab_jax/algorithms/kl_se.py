@@ -8,6 +8,7 @@ from fmab_jax.algorithms.families.private import list_secure_sum, list_shares, s
 from fmab_jax.core.exchanges import Exchange, View, server
 from fmab_jax.core.ledgers import SERVER, Disclosure
 from fmab_jax.errors import refuse
+from fmab_jax.mechanisms.laplace import LAPLACE
 from fmab_jax.parameters import Flag, parameter
 
 
@@ -56,6 +57,9 @@ class KLSE(LikelihoodElimination):
     def check(self) -> None:
         """Refuses a secure sum over some agents, and arms shared out among them."""
         super().check()
+        if self.secure and self.noise != LAPLACE:
+            remedy = "take laplace, or drop the secure sum"
+            refuse("mechanism", self.noise.text(), "laplace over a secure sum", remedy)
         for name in ("secure", "split"):
             if getattr(self, name) and self.participation < 1.0:
                 remedy = "let everybody report, or drop it"

@@ -11,6 +11,7 @@ import numpy as np
 from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.core.ledgers import BITS, LAPLACE
 from fmab_jax.errors import count, real
+from fmab_jax.mechanisms import mechanism_of
 from fmab_jax.mechanisms.laplace_sums import sum_epsilon
 
 DELTA = 1e-6
@@ -61,7 +62,7 @@ def epsilon_at(
     over: int,
     delta: float,
     law: str = LAPLACE,
-    shares: tuple[float, int, int] | None = None,
+    shares: tuple[float, ...] | None = None,
 ) -> float:
     """Returns the epsilon at delta of a row of a ledger.
 
@@ -74,7 +75,8 @@ def epsilon_at(
             reward is 1, and with 1 / (1 + e^epsilon) where it is 0. More than 1,000 bits count as
             1,000.
         shares: Epsilon of one Laplace variable, how many of its equal shares hide the reward, and
-            how many it has.
+            how many it has. Of another mechanism:
+            the scale of each noise.
 
     Example:
         One bit, and a sum of 50 bits. Then one half of a noise that two agents share: no epsilon
@@ -87,6 +89,8 @@ def epsilon_at(
         >>> round(epsilon_at(math.inf, 0, 1e-3, shares=(1.0, 1, 2)), 2)
         2.75
     """
+    if law not in (LAPLACE, BITS) and shares is not None:
+        return mechanism_of(law).epsilon(shares[0], over, delta)
     if math.isinf(epsilon) and shares is not None:
         whole, left, number = shares
         return (

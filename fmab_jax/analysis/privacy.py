@@ -62,6 +62,7 @@ class LedgerRow(NamedTuple):
         source: Theorem or section; "" for none.
         law: Of the noises, `fmab_jax.core.ledgers.LAPLACE` or ``BITS``.
         shares: Of one noise: its epsilon, how many are not known, and all; None for whole noises.
+        scale: Of each noise of a mechanism other than Laplace; None for others.
     """
 
     viewer: str
@@ -74,6 +75,7 @@ class LedgerRow(NamedTuple):
     source: str
     law: str = LAPLACE
     shares: tuple[float, int, int] | None = None
+    scale: float | None = None
 
 
 def privacy_ledger(
@@ -124,7 +126,8 @@ def privacy_ledger(
             rows += coalition_of(algorithm, exchange, colluding)
     table = []
     for row in rows:
-        epsilon = epsilon_at(row.epsilon, row.over, delta, row.law, row.shares)
+        shares = row.shares if row.scale is None else (row.scale,)
+        epsilon = epsilon_at(row.epsilon, row.over, delta, row.law, shares)
         table.append(LedgerRow(**row._asdict(), epsilon_at_delta=epsilon, delta=delta))
     return table
 

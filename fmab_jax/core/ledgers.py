@@ -52,9 +52,12 @@ class Disclosure(NamedTuple):
             smaller epsilon holds up to delta. 0, the default, if unknown.
         source: Theorem or section that states the bound; `COMPUTED_HERE` if no paper does; "" for
             none.
-        law: `LAPLACE`, of scale (range of a reward) / epsilon each; or `BITS`.
+        law: `LAPLACE`, of scale (range of a reward) / epsilon each; `BITS`; or the text of another
+            mechanism, such as "gaussian", whose ``scale`` is given.
         shares: Epsilon of one Laplace variable, the number of its equal shares that hide the
             reward, and the number of all its shares; None if unknown.
+        scale: Of each noise of a mechanism, relative to the range of a reward; None for
+            Laplace noise and bits.
     """
 
     viewer: str
@@ -65,6 +68,7 @@ class Disclosure(NamedTuple):
     source: str = ""
     law: str = LAPLACE
     shares: tuple[float, int, int] | None = None
+    scale: float | None = None
 
 
 def together(size: int) -> str:
@@ -101,7 +105,8 @@ def _checked(field: str, row: Disclosure) -> Disclosure:
             "a Disclosure whose viewer, observation, why and source are texts",
             "say it in words",
         )
-    choice(f"{field}.law", row.law, LAWS, "leave it out for Laplace noise")
+    if row.scale is None:
+        choice(f"{field}.law", row.law, LAWS, "leave it out for Laplace noise")
     remedy = "state the epsilon of one reward; math.inf is no bound"
     epsilon = real(f"{field}.epsilon", row.epsilon, 0.0, math.inf, remedy)
     over = count(f"{field}.over", row.over, 0, 10**12, "leave it out where no noises add up")

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from fmab_jax.core.laws import build_from_text
-from fmab_jax.core.plugins import defined_in
+from fmab_jax.core.plugins import defined_in, file_of
+from fmab_jax.errors import check_frozen_class, refuse
 from fmab_jax.mechanisms.base import Mechanism as Mechanism
-from fmab_jax.parameters import Kind
+from fmab_jax.parameters import Kind, parameters_of
 
 _loaded: dict[str, type[Mechanism]] = {}
 
@@ -31,6 +32,20 @@ def _load_shipped() -> dict[str, type[Mechanism]]:
 def find_mechanisms() -> dict[str, type[Mechanism]]:
     """Returns the classes of all mechanisms by name, those of plug-ins included."""
     return _load_shipped() | _loaded
+
+
+def check_class(owner: Any, origin: str) -> None:
+    """Refuses the class of a mechanism that is incomplete, or whose name exists.
+
+    Raises:
+        ValueError: If it has no name, is no frozen dataclass, or leaves something out.
+    """
+    check_frozen_class(owner, origin)
+    parameters_of(owner)
+    namesake = find_mechanisms().get(owner.name, owner)
+    # A changed version of the same file replaces the class.
+    if owner.name in _load_shipped() or file_of(namesake) != file_of(owner):
+        refuse("plugin", owner.name, "the name of no other mechanism", "rename it")
 
 
 def register(owners: list[type[Mechanism]]) -> None:

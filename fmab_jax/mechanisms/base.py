@@ -34,8 +34,8 @@ class Mechanism:
 
     A subclass states ``name``, ``title``, `sample` and `epsilon`, and `sample_sum` if a sum of
     noises is one draw. Methods that draw are elementwise, in JAX, in float64; their ``scale`` is in
-    units of rewards, because messages are sums of rewards. Methods about privacy run on the host: a reward moves a message by at most 1, and
-    ``scale`` is relative to that.
+    units of rewards, because messages are sums of rewards. Methods about privacy run on the host: a
+    reward moves a message by at most 1, and ``scale`` is relative to that.
 
     Attributes:
         name: For options, such as "gaussian".

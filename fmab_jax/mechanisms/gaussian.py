@@ -18,8 +18,8 @@ class Gaussian(Mechanism):
     """Normal noise, whose scale is its standard deviation.
 
     Source: Balle and Wang, "Improving the Gaussian mechanism" (ICML 2018), theorem 8; Dong, Roth
-    and Su, "Gaussian differential privacy" (JRSS-B 84, 2022), theorem 1; Bun and Steinke (TCC 2016),
-    proposition 1.6.
+    and Su, "Gaussian differential privacy" (JRSS-B 84, 2022), theorem 1; Bun and Steinke (TCC
+    2016), proposition 1.6.
     """
 
     name = "gaussian"

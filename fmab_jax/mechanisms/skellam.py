@@ -21,8 +21,8 @@ class Skellam(Mechanism):
 
     For rewards that are whole numbers, such as Bernoulli ones. A sum of noises is Skellam again.
 
-    Source: Agarwal, Kairouz and Liu (NeurIPS 2021) propose it; the (epsilon, delta) here is computed
-    from the law itself.
+    Source: Agarwal, Kairouz and Liu (NeurIPS 2021) propose it; the (epsilon, delta) here is
+    computed from the law itself.
     """
 
     name = "skellam"

@@ -69,6 +69,9 @@ def ledger_rows(config: Config) -> list[dict[str, Any]]:
 
 
 def _list_leak(row: Disclosure) -> list[float | None]:
+    if row.scale is not None:
+        pure = float(row.epsilon) if math.isfinite(row.epsilon) else None
+        return [pure, row.over, row.scale]
     if math.isfinite(row.epsilon):
         return [float(row.epsilon), row.over]
     return [None, row.over, *(row.shares or ())]

@@ -15,7 +15,7 @@ from fmab_jax.core.shapes import Scalar
 from fmab_jax.errors import refuse
 from fmab_jax.mechanisms import Mechanism, MechanismOf
 from fmab_jax.mechanisms.laplace import LAPLACE
-from fmab_jax.parameters import Real, Whole, parameter
+from fmab_jax.parameters import UNSET, Real, Whole, parameter
 
 
 def participation_parameter() -> Any:
@@ -95,7 +95,8 @@ class NoisyMessages(Private, Elimination):
     def noise(self) -> Mechanism:
         """Law of the noise on a message."""
         law: Mechanism = self.mechanism
-        return law if math.isfinite(self.noise_level) else LAPLACE
+        no_noise = None in (self.epsilon, getattr(self, "epsilon_message", UNSET))
+        return LAPLACE if no_noise else law
 
     def scale_noise(self, exchange: Exchange) -> dict[str, float]:
         """Returns the scale at which a message leaks (epsilon, delta), of noise but Laplace."""
@@ -118,6 +119,36 @@ class NoisyMessages(Private, Elimination):
             refuse("mechanism", self.noise.text(), allowed, "take laplace, or Bernoulli rewards")
 
     def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
+        """Returns the leak of each view of the exchange, and of actions, by the mechanism."""
+        return self._by_mechanism(self._list_rows(exchange), exchange)
+
+    def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
+        """Returns single messages if agents get them, else the sums less the coalition's noise."""
+        return self._by_mechanism(self._list_coalition(exchange, size), exchange)
+
+    def _by_mechanism(
+        self, rows: tuple[Disclosure, ...], exchange: Exchange
+    ) -> tuple[Disclosure, ...]:
+        """Returns rows of Laplace noise as those of the noise that there is."""
+        noise = self.noise
+        if noise == LAPLACE:
+            return rows
+        scale = self.scale_noise(exchange)["noise_scale"]
+        claimed = "" if noise.source else "; as claimed"
+        return tuple(
+            row._replace(
+                law=noise.text(),
+                scale=scale,
+                epsilon=row.epsilon if noise.pure else math.inf,
+                why=row.why + claimed,
+                source=noise.source if row.source else "",
+            )
+            if math.isfinite(row.epsilon) and row.over
+            else row
+            for row in rows
+        )
+
+    def _list_rows(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Returns the leak of each view of the exchange, and of actions.
 
         Actions are functions of the aggregate, except in waits.
@@ -149,7 +180,7 @@ class NoisyMessages(Private, Elimination):
             viewer = OUTSIDE if over > 1 else ACTIONS
         return (*rows, Disclosure(viewer, "actions", leak, reason, over))
 
-    def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
+    def _list_coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
         """Returns single messages if agents get them, else the sums less the coalition's noise."""
         agents = exchange.agents
         views = [view for view in exchange.views if view.viewer != SERVER]
@@ -157,7 +188,7 @@ class NoisyMessages(Private, Elimination):
         sums = bool(views) and all(view.is_member and view.over == agents for view in views)
         if not sums or math.isinf(leak) or exchange.reporting < agents or not exchange.uniform:
             # A reward is in one message, which the coalition may see: only that noise hides it.
-            rows = [row for row in self.ledger(exchange) if row.viewer not in (SERVER, OUTSIDE)]
+            rows = [row for row in self._list_rows(exchange) if row.viewer not in (SERVER, OUTSIDE)]
             latest = reversed(rows)  # prefers the row of all rounds to that of one round
             worst = max(
                 latest, key=lambda row: (row.epsilon, -row.over, row.observation != "actions")
