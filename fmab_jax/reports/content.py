@@ -7,7 +7,7 @@ import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -21,9 +21,6 @@ from fmab_jax.errors import Refusal, refuse
 from fmab_jax.plots import captions
 from fmab_jax.run.attributes import json_attr
 from fmab_jax.sweeps import study_file
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 MOST_CELLS = 1000
 """Configurations of one report."""
@@ -344,7 +341,7 @@ def _rank_axis(axis: xr.DataArray) -> tuple[bool, int]:
     return sum(map(words.is_number, axis.values.tolist())) < 2, -axis.size
 
 
-def _make_picture(figure: Figure, title: str = "") -> Picture:
+def _make_picture(figure: Any, title: str = "") -> Picture:
     from fmab_jax.plots import style
 
     image = base64.b64encode(style.write_svg(figure)).decode()
