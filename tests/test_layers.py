@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parents[1] / "fmab_jax"
 # Rooms from the ground up, each a folder or a module. The loop lies below the algorithms in it.
 ROOMS = (
     *("errors", "lazy_imports", "parameters", "files", "resources"),
-    *("core", "ratings", "draws", "layouts", "accounts", "elimination"),
+    *("core", "ratings", "mechanisms", "draws", "layouts", "accounts", "elimination"),
     *("algorithms", "run", "analysis", "sweeps", "plots", "reports", "cli"),
 )
 ROOF = ("__main__",)

@@ -110,6 +110,13 @@ class NoisyMessages(Private, Elimination):
         texts = super().settings()
         return {n: text for n, text in texts.items() if n != "delta" or not self.noise.pure}
 
+    def plain(self) -> dict[str, Any]:
+        """Returns all parameters; those of noise only if it is not Laplace, as in older stores."""
+        values = super().plain()
+        if self.mechanism == LAPLACE:
+            del values["mechanism"], values["delta"]
+        return values
+
     def check_noise(self, problem: Problem, epsilon: float) -> None:
         """Refuses integer noise on rewards that are no whole numbers."""
         super().check_noise(problem, epsilon)
