@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from fmab_jax.cli import study_options
 from fmab_jax.cli.options import Call, Command, Contradicted, option, rename_fields
@@ -38,6 +39,8 @@ _UP_TO = """,
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """An empirical lower bound on epsilon, beside the claim."""
+
+    shared: ClassVar[tuple[str, ...]] = ("delta",)
 
     agents: int | None = option(None, kind=Whole(), default_text="as for fmab run")
     """M, agents."""
@@ -71,7 +74,10 @@ def execute(call: Call) -> None:
 
     options, owner = call.options, call.command.subject
     values = {name: getattr(options, name) for name in parameters_of(owner)}
-    params = {name: value for name, value in values.items() if value is not UNSET}
+    # Noise with pure epsilon is audited with delta 0, which is no delta of a message.
+    values["delta"] = options.delta or UNSET
+    names = parameters_of(owner)
+    params = {n: value for n, value in values.items() if n in names and value is not UNSET}
     path = None
     if options.out is not None:
         has_ending = options.out.lower().endswith((".png", ".pdf"))
