@@ -253,7 +253,8 @@ def _measure_findings(exposure: Any, rule: Rule) -> list[Finding]:
     row, findings = exposure.row, []
     claim = float(row.epsilon)
     if rule.delta:
-        claim = epsilon_at(row.epsilon, row.over, rule.delta, row.law, row.shares)
+        shares = row.shares if row.scale is None else (row.scale,)
+        claim = epsilon_at(row.epsilon, row.over, rule.delta, row.law, shares)
     for place, (stream, event) in enumerate(zip(streams, events, strict=True)):
         pair = happened[place]
         high_count, low_count = pair[event.likelier], pair[1 - event.likelier]
