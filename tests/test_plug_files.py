@@ -1,13 +1,20 @@
-"""Two files of forty lines outside the package: elimination by variance, and UCB2 in episodes."""
+"""Files of forty lines outside the package: elimination by variance, UCB2, staircase noise."""
 
 import math
+from pathlib import Path
+from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import plugs_bernstein
 import plugs_ucb2
 import pytest
+import scipy.stats
 
 import fmab_jax as fmab
+from fmab_jax.algorithms.base import load_plugin
+from fmab_jax.cli.main import main
+from fmab_jax.core.scope import own_settings
 
 
 def test_bernstein_drops_what_numpy_drops():
@@ -76,3 +83,43 @@ def test_episodes_of_ucb2_are_as_long_as_tau_says(alpha):
     runs = edges[1::2] - edges[::2]
     taus = sorted({tau(r, alpha) for r in range(100)})
     assert np.array_equal(runs, np.diff(taus)[: len(runs)]) and len(runs) >= 3
+
+
+STAIRCASE = (Path(__file__).parents[1] / "docs/own_mechanism.md").read_text("utf-8")
+
+
+def test_the_mechanism_of_the_page_runs_as_it_stands(tmp_path, monkeypatch, capsys):
+    """Would catch a page whose code fails, and a claim that is printed as a theorem."""
+    monkeypatch.chdir(tmp_path)
+    Path("staircase.py").write_text(STAIRCASE.split("```python\n")[1].split("```")[0], "utf-8")
+    load_plugin("staircase.py")
+    algorithm = fmab.cdp_mab(epsilon_message=4.0, mechanism="staircase")
+    rows = fmab.privacy_ledger(algorithm, 5)
+    assert rows[0].epsilon == 4.0 and "as claimed" in rows[0].why and rows[0].source == ""
+    problem = fmab.Problem.uniform(agents=5, arms=4)
+    values = {"epsilon_message": 4.0, "mechanism": "staircase", "rounds": [2, None]}
+    data = fmab.sweep(fmab.cdp_mab, problem, **values, horizon=2000, seeds=4, store="s")
+    assert (fmab.open_sweep("s").regret == data.regret).all()
+    words = "run cdp --plugin staircase.py --mechanism staircase laplace --epsilon-message 4"
+    sizes = "--agents 5 --arms 4 --horizon 2e3 --seeds 4 --no-figure --out r"
+    assert main([*words.split(), *sizes.split()]) == 0 and fmab.load("r.nc").mechanism.size == 2
+    assert "as claimed" in capsys.readouterr().out
+
+
+def test_the_noise_of_the_page_has_the_law_of_its_source():
+    """Would catch a step, a share or a sign of another staircase."""
+    space: dict[str, Any] = {"__name__": "staircase"}
+    exec(STAIRCASE.split("```python\n")[1].split("```")[0], space)
+    with own_settings():
+        lane = jnp.arange(100_000, dtype=jnp.uint32)
+        words = jnp.uint32(1), jnp.uint32(2)
+        noise = np.asarray(space["Staircase"]().sample(words, lane, jnp.float64(0.5)))
+    fall, share = np.exp(-2.0), 1.0 / (1.0 + np.exp(1.0))
+    # The density on [k, k + share) is a step; on [k + share, k + 1) it is the next one.
+    height = [(1 - fall) / (share + fall * (1 - share)) * fall**k for k in range(5)]
+    chances = [x for k in range(4) for x in (height[k] * share, height[k + 1] * (1 - share))]
+    edges = [*(k + x for k in range(4) for x in (0.0, share)), 4.0]
+    counts = np.histogram(np.abs(noise), edges)[0]
+    counts, chances = [*counts, len(noise) - counts.sum()], [*chances, 1 - sum(chances)]
+    assert scipy.stats.chisquare(counts, len(noise) * np.array(chances)).pvalue > 1e-6
+    assert scipy.stats.binomtest(int((noise < 0).sum()), len(noise)).pvalue > 1e-6

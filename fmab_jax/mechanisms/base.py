@@ -97,10 +97,10 @@ class Mechanism:
         def add(state: tuple[Array, Array]) -> tuple[Array, Array]:
             draw, total = state
             noise = self.sample(words, lane, scale, draw)
-            return draw + 1, total + jnp.where(draw < count, noise, 0.0)
+            return draw + 1, total + jnp.where(draw.astype(jnp.float64) < count, noise, 0.0)
 
         def is_short(state: tuple[Array, Array]) -> Array:
-            return anywhere(jnp.any(state[0] < count))
+            return anywhere(jnp.any(state[0].astype(jnp.float64) < count))
 
         start = (jnp.uint32(0), jnp.zeros(jnp.broadcast_shapes(lane.shape, count.shape)))
         return lax.while_loop(is_short, add, start)[1]
