@@ -74,8 +74,9 @@ def execute(call: Call) -> None:
 
     options, owner = call.options, call.command.subject
     values = {name: getattr(options, name) for name in parameters_of(owner)}
-    # Noise with pure epsilon is audited with delta 0, which is no delta of a message.
-    values["delta"] = options.delta or UNSET
+    # A message has a delta only if its noise is chosen; the audit's default is pure privacy.
+    if values.get("mechanism", UNSET) is UNSET or not options.delta:
+        values["delta"] = UNSET
     names = parameters_of(owner)
     params = {n: value for n, value in values.items() if n in names and value is not UNSET}
     path = None

@@ -24,7 +24,7 @@ from fmab_jax.files import check_path, whole_file
 from fmab_jax.run.resources import versions
 
 ENGINE: tuple[str, ...] = (
-    *("core", "draws", "layouts", "algorithms", "run"),
+    *("core", "mechanisms", "draws", "layouts", "algorithms", "run"),
     *("accounts.py", "elimination.py"),
 )
 """Packages and files whose source decides what a program computes."""

@@ -261,7 +261,7 @@ def test_what_is_said_of_a_function_ends_where_it_is_restated():
     leaves = staticmethod(lambda behind, radius: behind >= radius)
     ranked = staticmethod(lambda behind, radius: behind >= jnp.sort(behind)[0] + radius)
     says = altered(Compares, elementwise=True, eliminates=leaves, worse=fmab.Elimination.worse)
-    again = altered(says, leaves=ranked)
+    again = altered(says, eliminates=ranked)
 
     def trial(algorithm):
         return configs.bind(algorithm, ALIKE, 1000).trial

@@ -218,7 +218,10 @@ def test_tables_of_speeds_have_their_units(tmp_path):
     short = report.short(results, device).splitlines()
     assert short[0] == "| fmab_jax | two CPU cores | one GPU |"
     assert short[2] == "| agents alike | 1,000 | 9,000 |"
-    assert "script has 400 on the two cores, and a plain JAX script 2,000 on the GPU" in short[-1]
+    assert (
+        "script does 400 trials a second on the two cores, and a plain JAX script 2,000 on the GPU"
+        in short[-1]
+    )
     assert "takes 5.0 to 8.0 s where nothing" in short[-1] and "and 1.5 to 2.5 s where" in short[-1]
     page, readme = tmp_path / "page.md", tmp_path / "README.md"
     for path in (page, readme):

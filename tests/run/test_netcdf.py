@@ -121,7 +121,7 @@ UNKEPT = {
     "a date": (lambda: regret_with(units="days since 2000-01-01"), "regret"),
     "a scale": (lambda: regret_with(scale_factor=2.0), "regret"),
     "a value that is none": (lambda: regret_with(_FillValue=0.0), "regret"),
-    "objects": (lambda: result().assign(who=("seed", np.array(["a", 1], object))), "viewer"),
+    "objects": (lambda: result().assign(who=("seed", np.array(["a", 1], object))), "who"),
 }
 
 

@@ -84,10 +84,10 @@ class NoisyMessages(Private, Elimination):
         label="noise",
         remedy="see fmab mechanisms",
     )
-    delta: float = parameter(
-        Real(low=1e-12, high=1.0, open_high=True),
+    delta: float | None = parameter(
+        Real(none_label="1e-6", low=1e-12, high=1.0, open_high=True),
         "Delta at which a message leaks epsilon, of noise without pure epsilon.",
-        default=1e-6,
+        default=None,
         symbol="δ",
     )
 
@@ -103,7 +103,8 @@ class NoisyMessages(Private, Elimination):
         if self.noise == LAPLACE:
             return {}
         leak = self.privacy(exchange)["epsilon_message"]
-        return {"noise_scale": self.noise.scale(leak, self.delta) if math.isfinite(leak) else 0.0}
+        delta = 1e-6 if self.delta is None else self.delta
+        return {"noise_scale": self.noise.scale(leak, delta) if math.isfinite(leak) else 0.0}
 
     def settings(self) -> dict[str, str]:
         """Returns the text of each value but defaults; Laplace noise has no delta."""
@@ -111,11 +112,14 @@ class NoisyMessages(Private, Elimination):
         return {n: text for n, text in texts.items() if n != "delta" or not self.noise.pure}
 
     def plain(self) -> dict[str, Any]:
-        """Returns all parameters; those of noise only if it is not Laplace, as in older stores."""
+        """Returns all parameters; the mechanism only if it is not Laplace."""
         values = super().plain()
-        if self.mechanism == LAPLACE:
-            del values["mechanism"], values["delta"]
-        return values
+        return {n: v for n, v in values.items() if n != "mechanism" or self.mechanism != LAPLACE}
+
+    def describe(self) -> dict[str, Any]:
+        """Returns the identity; that of Laplace noise has no delta, as in older stores."""
+        values = super().describe()
+        return {n: v for n, v in values.items() if n != "delta" or self.mechanism != LAPLACE}
 
     def check_noise(self, problem: Problem, epsilon: float) -> None:
         """Refuses integer noise on rewards that are no whole numbers."""
