@@ -15,7 +15,7 @@ from fmab_jax.algorithms.base import find_by_name
 from fmab_jax.core import arrays, curves
 from fmab_jax.core.backend import trace_for
 from fmab_jax.core.scope import own_settings
-from fmab_jax.draws import agent_sum
+from fmab_jax.draws import agent_sum, base
 from fmab_jax.parameters import Flag, parameters_of
 from fmab_jax.run import compilation, configs
 
@@ -139,7 +139,7 @@ def test_a_product_is_rounded_before_it_is_added_to(algorithm, problem):
 
 def test_a_product_that_is_not_rounded_is_seen(monkeypatch):
     """Would catch a search that finds nothing: without rounding, several places must show."""
-    for module in (arrays, curves, agent_sum):
+    for module in (arrays, curves, agent_sum, base):
         monkeypatch.setattr(module, "rounded", lambda product: product)
     places = {name.partition(".<")[0] for _, name in sums_of(fmab.cdp_mab(0.7), ALIKE)}
     assert {"close_epoch", "extend", "Draws.aggregate"} <= places
