@@ -89,13 +89,19 @@ class KLSE(LikelihoodElimination):
         """Covers messages, or the secure sum, and all functions of them."""
         if self.secure:
             return list_secure_sum(self, exchange, "epochs are disjoint data, each with one noise")
-        return self._few(super().ledger(exchange))
+        return super().ledger(exchange)
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
         """Returns the ledger rows of a coalition."""
         if self.secure:
             return list_shares(self, exchange, size)
-        return self._few(super().coalition(exchange, size))
+        return super().coalition(exchange, size)
+
+    def _list_rows(self, exchange: Exchange) -> tuple[Disclosure, ...]:
+        return self._few(super()._list_rows(exchange))
+
+    def _list_coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
+        return self._few(super()._list_coalition(exchange, size))
 
     def _few(self, rows: tuple[Disclosure, ...]) -> tuple[Disclosure, ...]:
         """Returns the rows for split arms, where a sum may have one noise variable."""

@@ -11,7 +11,7 @@ import numpy as np
 from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.core.ledgers import BITS, LAPLACE
 from fmab_jax.errors import count, real
-from fmab_jax.mechanisms import mechanism_of
+from fmab_jax.mechanisms import find_mechanisms, mechanism_of
 from fmab_jax.mechanisms.laplace_sums import sum_epsilon
 
 DELTA = 1e-6
@@ -90,7 +90,9 @@ def epsilon_at(
         2.75
     """
     if law not in (LAPLACE, BITS) and shares is not None:
-        return mechanism_of(law).epsilon(shares[0], over, delta)
+        # A file may name a mechanism of a plug-in that is not loaded.
+        known = law.partition(":")[0] in find_mechanisms()
+        return mechanism_of(law).epsilon(shares[0], over, delta) if known else math.inf
     if math.isinf(epsilon) and shares is not None:
         whole, left, number = shares
         return (

@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.algorithms.base import Algorithm, collect_algorithms
+from fmab_jax.analysis.accountant import DELTA, epsilon_at
 from fmab_jax.core.ledgers import read_rows
 from fmab_jax.errors import choice, price, refuse
 from fmab_jax.run.attributes import json_attr, parse_study
@@ -87,7 +88,14 @@ def read_exposure(data: xr.Dataset) -> Cost:
 
 
 def _list_epsilons(row: Mapping[str, Any]) -> set[float]:
-    return {math.inf if epsilon is None else float(epsilon) for epsilon, *_ in row["leaks"]}
+    """Returns pure epsilons; up to the usual delta if the noise has none."""
+    epsilons = set()
+    for epsilon, over, *scale in row["leaks"]:
+        pure = math.inf if epsilon is None else float(epsilon)
+        if epsilon is None and len(scale) == 1:
+            pure = epsilon_at(pure, min(over, 1), DELTA, row["law"], tuple(scale))
+        epsilons.add(pure)
+    return epsilons
 
 
 def _read_leak(data: xr.Dataset, row: Mapping[str, Any]) -> float:

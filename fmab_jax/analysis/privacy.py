@@ -222,7 +222,9 @@ def write_table(ledger: str, delta: float = DELTA) -> tuple[list[dict[str, str]]
 def _write_notes(ledger: str) -> list[str]:
     """Writes what an epsilon covers, by title where the titles differ."""
     table = read_rows(ledger)
-    covered = [row for row in table if any(leak[0] is not None for leak in row["leaks"])]
+    covered = [
+        row for row in table if any(leak[0] is not None or len(leak) == 3 for leak in row["leaks"])
+    ]
     # Files of older versions do not say whether an epoch fixes its pulls.
     units = [row for row in covered if row.get("fixed") is not None]
     groups = {

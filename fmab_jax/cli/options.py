@@ -129,7 +129,9 @@ def with_parameters(
     fields = []
     for owner in owners:
         for name, parameter in parameters_of(owner).items():
-            if name in getattr(base, "shared", ()):  # the command's option sets it, too
+            if name in getattr(base, "shared", ()) and "mechanism" in parameters_of(
+                owner
+            ):  # the command's option sets it, too
                 continue
             if name in names:
                 line = f"{owner.__name__}.{name}: must have a name of its own; rename the parameter"

@@ -121,11 +121,6 @@ def coarse_uniforms(k0: Bits, k1: Bits, lane: Bits, draw: int) -> tuple[Reals, R
     return to_uniform(high), to_uniform(low)
 
 
-def lane_words(k0: Bits, k1: Bits, lane: Bits, draw: int | Bits = 0) -> tuple[Bits, Bits]:
-    """Returns the words of a key for each lane, for samplers that take a key; as in `uniform`."""
-    return _threefry(k0, k1, jnp.asarray(draw, jnp.uint32), lane)
-
-
 def get_words(key: Array) -> Words:
     """Returns the words of a typed key."""
     return Words(*jax.random.key_data(key))

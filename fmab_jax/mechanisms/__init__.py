@@ -60,6 +60,11 @@ def mechanism_of(value: Any, field: str = "mechanism") -> Mechanism:
         ValueError: For anything else.
     """
     if isinstance(value, Mechanism):
+        # Its class is known from now on, so that ledgers find it by name.
+        known = find_mechanisms().setdefault(value.name, type(value))
+        if known is not type(value) and known.__qualname__ != type(value).__qualname__:
+            refuse(field, value.name, "a mechanism with a name of its own", "rename it")
+        _loaded.setdefault(value.name, type(value))
         return value
     built: Mechanism = build_from_text(value, find_mechanisms(), field, "a mechanism", "")
     return built

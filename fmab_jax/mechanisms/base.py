@@ -1,8 +1,8 @@
 """Mechanisms: the law of the noise on a message, of sums of such noises, and what they hide.
 
 A mechanism is a frozen dataclass below `Mechanism`. The engine draws one noise, or the sum of many
-as one variable. The ledger asks what a sum of noises hides: as pure epsilon, as (epsilon, delta),
-as zCDP and as GDP. KL-SE asks for the log moment-generating function, CDP-MAB for a deviation.
+as one variable. The ledger asks for the epsilon of a sum of noises, pure or up to delta. KL-SE asks
+for the log moment-generating function, CDP-MAB for a deviation.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class Mechanism:
         title: For people, such as "Gaussian".
         pure: Whether an epsilon holds without delta.
         source: Theorem or section behind `epsilon`; "" prints the epsilon "as claimed".
-        step: Distance of neighbouring values of the noise; 0 for a law without a lattice.
+        scales: Whether noise of a scale is that scale times standard noise, so that rewards may
+            have any range; else they must have a range of 1.
 
     Example:
         A mechanism of your own: uniform noise hides a reward up to delta = 1 / (2 scale).
@@ -68,7 +69,7 @@ class Mechanism:
     title: ClassVar[str]
     pure: ClassVar[bool] = True
     source: ClassVar[str] = ""
-    step: ClassVar[float] = 0.0
+    scales: ClassVar[bool] = False
 
     @abstractmethod
     def sample(self, words: Words, lane: Bits, scale: Scalar, draw: int | Bits = 0) -> Reals:

@@ -24,6 +24,7 @@ class Gaussian(Mechanism):
 
     name = "gaussian"
     title = "Gaussian"
+    scales = True
     pure = False
     source = "Balle and Wang, ICML 2018, theorem 8"
 
@@ -75,4 +76,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     if delta == 0.0 or math.isinf(mu):
         return math.inf
     high = mu * (0.5 * mu + math.sqrt(-2.0 * math.log(delta)) + 1.0)
+    # Where neighbouring epsilons are too far apart for delta, the upper end holds.
+    if mu > 1e6 or not gaussian_delta(mu, high) < delta:
+        return high
     return float(brentq(lambda e: gaussian_delta(mu, e) - delta, 0.0, high, xtol=1e-13 * high))

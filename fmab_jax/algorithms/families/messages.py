@@ -82,7 +82,7 @@ class NoisyMessages(Private, Elimination):
         "Law of the noise on a message.",
         default=LAPLACE,
         label="noise",
-        remedy="see fmab mechanisms",
+        remedy="docs/own_mechanism.md lists them",
     )
     delta: float | None = parameter(
         Real(none_label="1e-6", low=1e-12, high=1.0, open_high=True),
@@ -122,12 +122,12 @@ class NoisyMessages(Private, Elimination):
         return {n: v for n, v in values.items() if n != "delta" or self.mechanism != LAPLACE}
 
     def check_noise(self, problem: Problem, epsilon: float) -> None:
-        """Refuses integer noise on rewards that are no whole numbers."""
+        """Refuses noise whose claims are for a range of 1 if rewards have another range."""
         super().check_noise(problem, epsilon)
-        step, law = self.noise.step, problem.rewards
-        if step and math.isfinite(epsilon) and (law.step % step or law.low % step or not law.step):
-            allowed = f"noise without a lattice with {law.name} rewards"
-            refuse("mechanism", self.noise.text(), allowed, "take laplace, or Bernoulli rewards")
+        law = problem.rewards
+        if math.isfinite(epsilon) and not self.noise.scales and law.sensitivity != 1.0:
+            allowed = f"laplace or gaussian with {law.name} rewards, whose range is not 1"
+            refuse("mechanism", self.noise.text(), allowed, "scale rewards to a range of 1")
 
     def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Returns the leak of each view of the exchange, and of actions, by the mechanism."""
