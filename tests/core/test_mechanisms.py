@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -137,7 +136,11 @@ def test_rewards_of_another_range_take_noise_that_scales():
         def epsilon(self, scale, count, delta):
             return 1.0 / scale
 
-    wide = SimpleNamespace(rewards=SimpleNamespace(name="wide", sensitivity=3.0))
+    @dataclass(frozen=True)
+    class Wide(fmab.Bernoulli):
+        name, high = "wide", 3.0
+
+    wide = fmab.Problem([0.5, 0.4], agents=5, rewards=Wide())
     fmab.cdp_mab(1.0, mechanism="gaussian").check_noise(wide, 1.0)
     line = "^mechanism='fixed': must be laplace or gaussian with wide rewards"
     with pytest.raises(ValueError, match=line):
