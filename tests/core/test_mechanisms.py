@@ -123,7 +123,7 @@ def test_moments_and_deviations_hold(mechanism):
     assert (slow(mechanism, 1.7, 20) > bound).mean() <= math.exp(-3.0)
 
 
-def test_rewards_of_another_range_take_noise_that_scales():
+def test_rewards_of_another_range_take_noise_that_scales(monkeypatch):
     """Would catch a claim that is about a range of 1, on rewards of another one."""
 
     @dataclass(frozen=True)
@@ -136,13 +136,10 @@ def test_rewards_of_another_range_take_noise_that_scales():
         def epsilon(self, scale, count, delta):
             return 1.0 / scale
 
-    @dataclass(frozen=True)
-    class Wide(fmab.Bernoulli):
-        name, high = "wide", 3.0
-
-    wide = fmab.Problem([0.5, 0.4], agents=5, rewards=Wide())
+    wide = fmab.Problem([0.5, 0.4], agents=5)
+    monkeypatch.setattr(fmab.Bernoulli, "high", 3.0)
     fmab.cdp_mab(1.0, mechanism="gaussian").check_noise(wide, 1.0)
-    line = "^mechanism='fixed': must be laplace or gaussian with wide rewards"
+    line = "^mechanism='fixed': must be laplace or gaussian with bernoulli rewards"
     with pytest.raises(ValueError, match=line):
         fmab.cdp_mab(1.0, mechanism=Fixed()).check_noise(wide, 1.0)
     rows = fmab.privacy_ledger(fmab.kl_se(1.0, mechanism=Fixed(), split=True), 5)
