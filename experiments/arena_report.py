@@ -102,6 +102,8 @@ def _horizon(
         for name, words in FIGURES.items()
     )
     lines = [f"## {at}", "", *common.table_lines(rows), "", TABLE, ""]
+    slow = (entry.label for name, entry in LINE_UP.items() if name not in parts["a"])
+    lines += write_absent(dict.fromkeys(slow, arena.TOO_SLOW))
     lines += [f"**At matched trust, {at}.** {MATCHED}", ""]
     for view, settings in VIEWS.items():
         if rows := arena_figures.matched_table(view, parts["b"]):
@@ -109,7 +111,17 @@ def _horizon(
                 f"View: **{settings.who}**; accountant: {settings.leak}. {write_note(settings)}"
             )
             lines += [heading, "", *common.table_lines(rows), ""]
+            lines += write_absent(arena.absent_of_view(view, arena.LEAKS[0], parts["b"]))
     return [*lines, f"{'; '.join(figures)}."]
+
+
+def write_absent(reasons: Mapping[str, str]) -> list[str]:
+    """Writes who takes no part in a table, by the reason; no lines if all do."""
+    groups: dict[str, list[str]] = {}
+    for label, reason in reasons.items():
+        groups.setdefault(reason, []).append(label)
+    text = (f"Not run, {reason}: {' / '.join(labels)}." for reason, labels in groups.items())
+    return [" ".join(text), ""] if groups else []
 
 
 def write_note(view: arena.View) -> str:
@@ -166,7 +178,7 @@ TABLE = (
     "of messages: pure, of one reward in all that is told, against whoever sees most of it; of "
     "actions: pure, against an outsider who sees all actions. Bits: a released bit has 1, an arm's "
     f"name {arena.NAME}, every other number {arena.REAL}. Seeds are fewer where one takes long. "
-    "Who is too slow at a T is left out. Links of DDP-MAB are charged as in the paper, diameter × "
+    "Links of DDP-MAB are charged as in the paper, diameter × "
     "edges a round."
 )
 

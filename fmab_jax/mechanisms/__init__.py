@@ -50,7 +50,7 @@ def check_class(owner: Any, origin: str) -> None:
 
 def register(owners: list[type[Mechanism]]) -> None:
     """Adds mechanisms of a plug-in."""
-    _loaded.update({owner.name: owner for owner in owners})
+    _loaded.update({owner.name: owner for owner in owners if owner.name not in _load_shipped()})
 
 
 def mechanism_of(value: Any, field: str = "mechanism") -> Mechanism:
@@ -61,10 +61,9 @@ def mechanism_of(value: Any, field: str = "mechanism") -> Mechanism:
     """
     if isinstance(value, Mechanism):
         # Its class is known from now on, so that ledgers find it by name.
-        known = find_mechanisms().setdefault(value.name, type(value))
-        if known is not type(value) and known.__qualname__ != type(value).__qualname__:
+        if _load_shipped().get(value.name, type(value)) is not type(value):
             refuse(field, value.name, "a mechanism with a name of its own", "rename it")
-        _loaded.setdefault(value.name, type(value))
+        register([type(value)])
         return value
     built: Mechanism = build_from_text(value, find_mechanisms(), field, "a mechanism", "")
     return built

@@ -73,6 +73,7 @@ def arena(folder, text):
                 _same_rows(found[0], rows_of(path))
                 leaks = rows_of(folder / path.name.replace("arena_", "arena_leak_"))
                 _matched(body.split("\n"), found[1:], leaks)
+                _name_absent(body, rows_of(path), leaks)
 
 
 def horizon_of(stem):
@@ -99,6 +100,25 @@ def _matched(lines, shown, leaks):
             cell, _, told = own[head].partition("; ")
             assert _same_cell(cell, _values(row, "regret at T")) and told == place, own
             assert own["seeds"] == row["seeds"], own
+
+
+def _name_absent(body, rows, leaks):
+    """Holds the names of all that take no part in a table, with the reason."""
+    everybody = {row["algorithm"] for row in leaks} | {row["algorithm"] for row in rows}
+    first, *views = re.split(r"^View: ", body, flags=re.M)
+    assert _absent(first).keys().isdisjoint(row["algorithm"] for row in rows)
+    assert everybody <= _absent(first).keys() | {row["algorithm"] for row in rows}
+    lowest = leaks[0]["ε"]
+    for view, part in zip(dict.fromkeys(row["view"] for row in leaks), views, strict=True):
+        own = [row for row in leaks if row["view"] == view and row["ε"] == lowest]
+        wanted = {row["algorithm"]: row["why not run"] for row in own if row["why not run"]}
+        assert _absent(part) == wanted, view
+
+
+def _absent(text):
+    """Returns the reason of each name of the lines "Not run, REASON: NAME / NAME."."""
+    found = re.findall(r"Not run, (.*?): (.*?)\.(?= Not run|\n)", text)
+    return {name: reason for reason, names in found for name in names.split(" / ")}
 
 
 def _same_rows(told, kept):

@@ -35,6 +35,7 @@ def off(match):
 BROKEN = (
     ("ARENA.md", "accountant: ε up to δ = 10⁻⁶", "accountant: pure ε"),
     ("ARENA.md", r"\n\| KL-UCB, pooled \|.*", ""),
+    ("ARENA.md", r" / LDP-UCB-B, alone(?=\.)", ""),
     ("ARENA.md", r"\n(\| Dist-DP-SE \| \d.*)", r"\n\1\n\1"),
     ("ARENA.md", r"(?<=\| )\d[\d,]*(?= \[[^]]*\]; \d)", off),
     ("ARENA.md", r"(?<=\]; )\d+(?= of)", off),
