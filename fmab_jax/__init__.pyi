@@ -51,6 +51,8 @@ from fmab_jax.core.rewards import Bernoulli as Bernoulli
 from fmab_jax.core.rewards import Gaussian as Gaussian
 from fmab_jax.core.rewards import Law as Law
 from fmab_jax.core.rewards import Ratings as Ratings
+from fmab_jax.core.worlds.base import World as World
+from fmab_jax.core.worlds.drifting import Drifting as Drifting
 from fmab_jax.mechanisms.base import Mechanism as Mechanism
 from fmab_jax.parameters import parameter as parameter
 from fmab_jax.plots.audit import plot_audit as plot_audit

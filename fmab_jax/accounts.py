@@ -14,8 +14,15 @@ from jaxtyping import Array, Bool
 
 from fmab_jax.core import arrays
 from fmab_jax.core.curves import NEVER, Curves, Line, draw_line
-from fmab_jax.core.outputs import Stretch, accumulate, finish_accumulators, start_accumulators
-from fmab_jax.core.shapes import Integer, PerArm, Scalar, Truth
+from fmab_jax.core.instances import Instance
+from fmab_jax.core.outputs import (
+    Stretch,
+    accumulate_segments,
+    finish_accumulators,
+    start_accumulators,
+)
+from fmab_jax.core.segments import Ends, grow
+from fmab_jax.core.shapes import Integer, Reals, Scalar, Truth
 from fmab_jax.core.trials import Outcome
 
 
@@ -29,7 +36,7 @@ class State(NamedTuple):
         regret: Regret of all agents up to that slot.
         waiting_regret: Part of the regret in waiting slots.
         active: Number of arms in play.
-        gaps: Sum of their gaps.
+        gaps: Sum of their gaps; in each segment, if means change.
         best_arm: The best of them, by the last aggregate.
         best_eliminated: Whether every optimal arm is eliminated.
         rounds: Completed rounds.
@@ -37,6 +44,7 @@ class State(NamedTuple):
         memory: Memory of the draws.
         active_mask: [arm] whether an arm is in play; empty if no output needs it.
         accumulators: States of the accumulators of outputs.
+        pulls_by_segment: [segment] the part of ``pulls`` in each segment, if means change.
     """
 
     number: Integer
@@ -45,7 +53,7 @@ class State(NamedTuple):
     regret: Scalar
     waiting_regret: Scalar
     active: Integer
-    gaps: Scalar
+    gaps: Reals
     best_arm: Integer
     best_eliminated: Truth
     rounds: Integer
@@ -53,17 +61,48 @@ class State(NamedTuple):
     memory: Any
     active_mask: Bool[Array, " place"]
     accumulators: tuple[Any, ...]
+    pulls_by_segment: Any = ()
 
 
-def power_of_two_above(gaps: PerArm) -> Scalar:
+class Losses(NamedTuple):
+    """The regret of a pull of each arm.
+
+    Attributes:
+        gaps: [arm]; [segment, arm] if means change.
+        ends: Last slot of each segment; None if means do not change.
+        scale: A power of two that no gap exceeds.
+    """
+
+    gaps: Reals
+    ends: Ends | None
+    scale: Scalar
+
+    @property
+    def arms(self) -> int:
+        """K."""
+        return self.gaps.shape[-1]
+
+    def of_arm(self, arm: Integer) -> Reals:
+        """Returns the gap of an arm, or of several: [...]; [segment, ...] if means change."""
+        return self.gaps[..., arm]
+
+
+def find_losses(instance: Instance) -> Losses:
+    """Returns the losses of an instance."""
+    segments = instance.segments
+    gaps, ends = (instance.gaps, None) if segments is None else (segments.gaps, segments.ends)
+    return Losses(gaps, ends, power_of_two_above(gaps))
+
+
+def power_of_two_above(gaps: Reals) -> Scalar:
     """Returns a power of two that no gap exceeds."""
     return jnp.ldexp(jnp.ones(()), jnp.frexp(jnp.max(gaps))[1])
 
 
-def start_run(trial: Any, gaps: PerArm, grid: Array, scale: Scalar) -> State:
+def start_run(trial: Any, losses: Losses, grid: Array) -> State:
     """Returns the state before the first epoch (lines 1-2)."""
     zero_count, zero, zero_slots = jnp.int32(0), jnp.float64(0.0), jnp.int64(0)
-    arms = len(gaps)
+    arms, ends = losses.arms, losses.ends
     return State(
         number=zero_count,
         pulls=zero,
@@ -71,7 +110,7 @@ def start_run(trial: Any, gaps: PerArm, grid: Array, scale: Scalar) -> State:
         regret=zero,
         waiting_regret=zero,
         active=jnp.int32(arms),
-        gaps=arrays.exact_sum(gaps, scale),
+        gaps=arrays.exact_sum(losses.gaps.T, losses.scale),
         best_arm=zero_count,
         best_eliminated=jnp.bool_(False),
         rounds=zero_count,
@@ -79,6 +118,7 @@ def start_run(trial: Any, gaps: PerArm, grid: Array, scale: Scalar) -> State:
         memory=trial.draws.start_memory(),
         active_mask=jnp.ones(arms if trial.accumulators else 0, bool),
         accumulators=start_accumulators(trial.accumulators, trial.accumulator_rows, arms, grid),
+        pulls_by_segment=() if ends is None else jnp.zeros(len(ends)),
     )
 
 
@@ -95,42 +135,46 @@ def is_running(trial: Any, state: State, last: Integer) -> Truth:
 
 
 def close_epoch(
-    trial: Any, gaps: PerArm, grid: Array, state: State, plan: Any, reduced: Any, scale: Scalar
+    trial: Any, losses: Losses, grid: Array, state: State, plan: Any, reduced: Any
 ) -> tuple[State, tuple[Line, ...]]:
     """Returns the state after an epoch and its wait, and the lines of its regret."""
-    number, never, zero = plan.round.number, jnp.int64(NEVER), jnp.zeros(())
+    number, never, ends = plan.round.number, jnp.int64(NEVER), losses.ends
+    zero = jnp.zeros(state.gaps.shape)
     slot, regret, waiting_regret = plan.end, state.regret, state.waiting_regret
     completed = plan.fits & (slot + trial.wait <= trial.horizon)
     rate = trial.agents * (state.gaps / plan.epoch.active)
     ended = never if trial.waits else jnp.where(completed, slot, never)
     start = jnp.where(plan.runs, state.slot, never)
     lines: tuple[Line, ...] = (Line(start, regret, rate, waiting_regret, zero, ended, number),)
-    regret = regret + arrays.rounded(rate * (slot - state.slot).astype(jnp.float64))
-    accumulators = accumulate(
+    regret = regret + grow(rate, state.slot, slot, ends)
+    accumulators = accumulate_segments(
         trial.accumulators,
         state.accumulators,
         lambda: make_epoch_stretch(trial, state, plan, rate),
         grid,
+        ends,
     )
     if trial.waits:
-        gap = gaps[jnp.minimum(reduced["play"], len(gaps) - 1)]
+        gap = losses.of_arm(jnp.minimum(reduced["play"], losses.arms - 1))
         real = trial.draws.real
-        rate = arrays.padded_sum(jnp.where(real, gap, 0.0))
+        rate = arrays.padded_sum(jnp.where(real, gap, 0.0).T)
         wait_end = jnp.where(plan.runs, jnp.minimum(slot + trial.wait, trial.horizon), slot)
         start, ended = (
             jnp.where(x, y, never) for x, y in ((plan.runs, slot), (completed, wait_end))
         )
         lines += (Line(start, regret, rate, waiting_regret, rate, ended, number),)
-        wait_regret = arrays.rounded(rate * (wait_end - slot).astype(jnp.float64))
+        wait_regret = grow(rate, slot, wait_end, ends)
         regret, waiting_regret = regret + wait_regret, waiting_regret + wait_regret
-        share = jax.nn.one_hot(reduced["play"], len(gaps), dtype=jnp.float64)
+        share = jax.nn.one_hot(reduced["play"], losses.arms, dtype=jnp.float64)
         stretch = Stretch(slot, wait_end, gap, share, real.astype(jnp.float64))
-        accumulators = accumulate(trial.accumulators, accumulators, lambda: stretch, grid)
+        accumulators = accumulate_segments(
+            trial.accumulators, accumulators, lambda: stretch, grid, ends
+        )
         slot = wait_end
     after = state._replace(
         active=reduced["active"],
-        gaps=arrays.exact_total(reduced["gaps"][0], reduced["gaps"][1], scale),
-        best_arm=jnp.where(reduced["best_arm"] < len(gaps), reduced["best_arm"], 0),
+        gaps=arrays.exact_total(reduced["gaps"][0], reduced["gaps"][1], losses.scale),
+        best_arm=jnp.where(reduced["best_arm"] < losses.arms, reduced["best_arm"], 0),
         best_eliminated=reduced["optimal"] == 0,
         rounds=number,
         arms_reported=state.arms_reported + state.active.astype(jnp.int64),
@@ -146,6 +190,7 @@ def close_epoch(
         waiting_regret=waiting_regret,
         memory=plan.memory,
         accumulators=accumulators,
+        pulls_by_segment=plan.round.pulls_by_segment,
     ), lines
 
 
@@ -153,27 +198,33 @@ def make_epoch_stretch(trial: Any, state: State, plan: Any, rate: Scalar) -> Str
     """Returns the stretch of an epoch, in which all agents play the arms in play in turn."""
     rows, weights = trial.accumulator_rows, jnp.where(state.active_mask, 1.0, 0.0)
     share = jnp.broadcast_to(weights / jnp.sum(weights), (rows, len(weights)))
-    gap = jnp.full(rows, rate / trial.agents)
+    gap = jnp.broadcast_to((rate / trial.agents)[..., None], (*rate.shape, rows))
     return Stretch(state.slot, plan.end, gap, share, trial.agents_by_row)
 
 
-def finish_run(trial: Any, gaps: PerArm, grid: Array, state: State, curves: Curves) -> Outcome:
+def finish_run(trial: Any, losses: Losses, grid: Array, state: State, curves: Curves) -> Outcome:
     """Returns the outcome of a run, which plays the best arm to the end (lines 16-17)."""
-    rows, zero, never = trial.accumulator_rows, jnp.zeros(()), jnp.int64(NEVER)
-    gap = gaps[state.best_arm]
+    rows, arms, never = trial.accumulator_rows, losses.arms, jnp.int64(NEVER)
+    zero, gap = jnp.zeros(state.gaps.shape), losses.of_arm(state.best_arm)
     has_decided = (state.active == 1) | is_spent(trial, state)
     rate = trial.agents * gap
     line = Line(state.slot, state.regret, rate, state.waiting_regret, zero, never, state.rounds)
     curves = draw_line(curves, grid, line)
 
     def make_stretch() -> Stretch:
-        share = jax.nn.one_hot(state.best_arm, len(gaps), dtype=jnp.float64)
-        share = jnp.broadcast_to(share, (rows, len(gaps)))
-        now = state.slot, trial.horizon, jnp.full(rows, gap), share
-        return Stretch(*now, trial.agents_by_row)
+        share = jax.nn.one_hot(state.best_arm, arms, dtype=jnp.float64)
+        share = jnp.broadcast_to(share, (rows, arms))
+        of_rows = jnp.broadcast_to(gap[..., None], (*gap.shape, rows))
+        return Stretch(state.slot, trial.horizon, of_rows, share, trial.agents_by_row)
 
-    accumulators = accumulate(trial.accumulators, state.accumulators, make_stretch, grid)
+    accumulators = accumulate_segments(
+        trial.accumulators, state.accumulators, make_stretch, grid, losses.ends
+    )
     mean_gap = state.gaps / state.active.astype(jnp.float64)
+    lost: Any = jnp.where(state.best_eliminated, trial.agents, 0.0).astype(jnp.int32)
+    if losses.ends is not None:
+        # An arm that was best is not lost where means change; what counts at T is the last segment.
+        lost, gap, mean_gap = None, gap[-1], mean_gap[-1]
     return Outcome(
         # An equation returned NaN.
         regret=jnp.where(jnp.isnan(state.pulls), jnp.nan, curves.regret),
@@ -183,10 +234,10 @@ def finish_run(trial: Any, gaps: PerArm, grid: Array, state: State, curves: Curv
         arms_reported=state.arms_reported,
         active_arms=state.active,
         chosen_arm=jnp.where(has_decided, state.best_arm, -1),
-        agents_lost=jnp.where(state.best_eliminated, trial.agents, 0.0).astype(jnp.int32),
+        agents_lost=lost,
         agents_worse=jnp.where(has_decided & (gap > 0.0), trial.agents, 0.0).astype(jnp.int32),
         final_gap=jnp.where(has_decided, gap, mean_gap),
         accumulator_values=finish_accumulators(
-            trial.accumulators, accumulators, rows, len(gaps), len(grid)
+            trial.accumulators, accumulators, rows, arms, len(grid)
         ),
     )

@@ -16,15 +16,16 @@ from jaxtyping import Array
 from fmab_jax.accounts import (
     State,
     close_epoch,
+    find_losses,
     finish_run,
     is_running,
-    power_of_two_above,
     start_run,
 )
 from fmab_jax.core import arrays, keys
 from fmab_jax.core.curves import Line, start_curves
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.rare import map_distinct
+from fmab_jax.core.segments import Ends, reward_keys
 from fmab_jax.core.shapes import Integer, PerArm, Scalar, Truth
 from fmab_jax.core.trials import Outcome, checked
 from fmab_jax.draws.base import Arms, Draws, Round, map_constants
@@ -122,16 +123,16 @@ def run(trial: Any, instance: Instance, grid: Array, key: Array, last: Array) ->
         key: Key of each trial's seed, or of an agent that runs alone.
         last: Slot at which a run is over.
     """
-    draws, gaps = trial.draws, instance.gaps
-    layout = choose(gaps.shape[0], gaps.shape[1], trial.elementwise)
+    draws, ends = trial.draws, None if instance.segments is None else instance.segments.ends
+    layout = choose(*instance.gaps.shape, trial.elementwise)
     map_trials = layout.map_trials
     of_means = {"best": "max", **({"play": "first_max"} if trial.waits else {})}
     of_active = {"active": "sum", "gaps": "sum", "optimal": "sum", "best_arm": "first_max"}
     of_active |= {"active_mask": "by_arm"} if trial.accumulators else {}
-    scale = map_trials(power_of_two_above)(gaps)
+    losses = map_trials(find_losses)(instance)
 
     def run_epoch(state: State, arms: Arms) -> tuple[State, Arms, tuple[Line, ...]]:
-        plan = map_trials(plan_epoch)(trial, state, key, last)  # lines 3-5
+        plan = map_trials(plan_epoch)(trial, state, key, last, ends)  # lines 3-5
         arms = layout.keep(arms, plan.fits)
         # Lines 6-12.
         arms, reduced = layout.sweep(sample_epoch, arms, (draws, plan.round), **of_means)
@@ -139,24 +140,27 @@ def run(trial: Any, instance: Instance, grid: Array, key: Array, last: Array) ->
             reduced |= layout.sweep(count_best_noises, arms, reduced, best_noises="max")[1]
         plan = plan._replace(precomputed=precompute(trial, plan))
         # Lines 13-15.
-        inputs = trial, plan, reduced, scale
+        inputs = trial, plan, reduced, losses.scale
         arms, totals = layout.sweep(eliminate_arms, arms, inputs, **of_active)
         reduced |= totals
-        state, lines = map_trials(close_epoch)(trial, gaps, grid, state, plan, reduced, scale)
+        state, lines = map_trials(close_epoch)(trial, losses, grid, state, plan, reduced)
         return state, arms, lines
 
     def count_active(state: State) -> Array:
         return jnp.where(map_trials(is_running)(trial, state, last), state.active, 0)
 
-    arms = layout.start({"gap": gaps, **map_constants(draws, instance)}, draws)
-    curves = map_trials(lambda grid: start_curves(grid, trial.waits))(grid)
+    gap = losses.gaps if ends is None else jnp.moveaxis(losses.gaps, 1, 2)
+    arms = layout.start({"gap": gap, **map_constants(draws, instance)}, draws)
+    curves = map_trials(lambda grid, ends: start_curves(grid, trial.waits, ends))(grid, ends)
     state, curves = layout.loop(
-        run_epoch, count_active, map_trials(start_run)(trial, gaps, grid, scale), arms, curves, grid
+        run_epoch, count_active, map_trials(start_run)(trial, losses, grid), arms, curves, grid
     )
-    return map_trials(finish_run)(trial, gaps, grid, state, curves)
+    return map_trials(finish_run)(trial, losses, grid, state, curves)
 
 
-def plan_epoch(trial: Any, state: State, key: Array, last: Integer) -> Plan:
+def plan_epoch(
+    trial: Any, state: State, key: Array, last: Integer, ends: Ends | None = None
+) -> Plan:
     """Plans the next epoch, before anything is drawn (lines 3-5)."""
     algorithm, draws, number = trial.algorithm, trial.draws, state.number + 1
     epoch = Epoch(
@@ -185,9 +189,27 @@ def plan_epoch(trial: Any, state: State, key: Array, last: Integer) -> Plan:
     scale = algorithm.noise_scale(epoch) * draws.law.sensitivity
     fresh = jnp.where(fits, epoch.fresh, 0.0)
     round_ = Round(number, pulls, fresh, slots, rewards, noise, scale)
+    if ends is not None:
+        round_ = split_round(round_, state, key, epoch.active, ends)
     reports, memory = draws.update_memory(state.memory, key, round_)
     until = jnp.where(runs, jnp.minimum(end, trial.horizon), state.slot)
     return Plan(runs, fits, until, epoch, radius, round_._replace(reports=reports), memory)
+
+
+def split_round(round_: Round, state: State, key: Array, active: Scalar, ends: Ends) -> Round:
+    """Returns the inputs of an epoch's draws with its pulls in each segment.
+
+    Agents play the active arms in turn. A turn that a change cuts belongs to the next segment.
+    """
+    elapsed = jnp.clip(ends - state.slot, 0, round_.slots)
+    turns = jnp.minimum((elapsed // active.astype(jnp.int64)).astype(jnp.float64), round_.fresh)
+    fresh = jnp.diff(turns, prepend=0.0)
+    total = state.pulls_by_segment + fresh
+    return round_._replace(
+        rewards=reward_keys(key, round_.number, len(ends)),
+        fresh_by_segment=fresh,
+        pulls_by_segment=total,
+    )
 
 
 def sample_epoch(arms: Arms, inputs: tuple[Draws, Round]) -> tuple[Arms, Arms]:
@@ -223,11 +245,13 @@ def eliminate_arms(arms: Arms, inputs: tuple[Any, Plan, Arms, Scalar]) -> tuple[
         precomputed=plan.precomputed,
     )
     worse = checked("worse", trial.algorithm.worse(aggregate, plan.epoch), arms["mean"].shape, "b")
-    stays = arms["alive"] & ~worse
+    stays, gap = arms["alive"] & ~worse, arms["gap"]
+    stays_by_gap = stays.reshape(-1, *[1] * (gap.ndim - 1))
+    now = gap if gap.ndim == 1 else gap[:, -1]
     return {"alive": stays}, {
         "active": stays.astype(jnp.int32),
-        "gaps": arrays.exact_parts(jnp.where(stays, arms["gap"], 0.0), scale),
-        "optimal": (stays & (arms["gap"] == 0.0)).astype(jnp.int32),
+        "gaps": arrays.exact_parts(jnp.where(stays_by_gap, gap, 0.0), scale),
+        "optimal": (stays & (now == 0.0)).astype(jnp.int32),
         "best_arm": jnp.where(stays, arms["mean"], -jnp.inf),
         "active_mask": stays,
     }

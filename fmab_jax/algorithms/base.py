@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fmab_jax import mechanisms
+from fmab_jax.core import worlds
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.laws import LAWS_BY_NAME, check_class
 from fmab_jax.core.ledgers import ACTIONS as ACTIONS  # so that plug-ins import from here
@@ -37,6 +38,7 @@ from fmab_jax.core.plugins import imported_module as import_name
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.trials import Trial
+from fmab_jax.core.worlds import World
 from fmab_jax.errors import PlainText, check_frozen_class, did_you_mean, real, refuse
 from fmab_jax.mechanisms import Mechanism
 from fmab_jax.parameters import Configurable, parameters_of
@@ -46,7 +48,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _RESERVED_NAMES = OF_RESULTS | {
     *("algorithm", "problem", "outputs", "asked", "horizon", "seeds", "root_seed", "times"),
     *("spacing", "sum_agents", "keep", "until", "axes", "listed", "name", "title"),
-    *("agents", "arms", "spread", "instance_gap", "rewards", "fixed_instance"),
+    *("agents", "arms", "spread", "instance_gap", "rewards", "fixed_instance", "world"),
 }
 _loaded: dict[str, type[Algorithm]] = {}
 
@@ -355,8 +357,8 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
     with foreign_refused("plugin", spec, "a file or module that can be imported"):
         module = import_file(path) if path.suffix == ".py" else import_name(spec)
     owners, laws = list[Any](find_algorithms(module)), list(defined_in(module, Law))
-    noises = list(defined_in(module, Mechanism))
-    pairs = (pair for kind in (owners, laws, noises) for pair in combinations(kind, 2))
+    noises, changing = list(defined_in(module, Mechanism)), list(defined_in(module, World))
+    pairs = (pair for kind in (owners, laws, noises, changing) for pair in combinations(kind, 2))
     for first, second in pairs:
         if first.name == second.name:
             names = PlainText(
@@ -364,7 +366,7 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
             )
             refuse("name", names, f"the name of one class of {spec}", "rename one of them")
     outputs = any(isinstance(value, Output) for value in vars(module).values())
-    if not owners and not laws and not outputs and not noises:
+    if not any((owners, laws, outputs, noises, changing)):
         for owner_without_name in defined_in(module, (Algorithm, Law), is_named=False):
             _check_name(owner_without_name)
         remedy = "derive a frozen dataclass from a family and give it a name"
@@ -384,10 +386,13 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
         check_class(law, spec)
     for noise in noises:
         mechanisms.check_class(noise, spec)
-    for definition in (*owners, *laws, *noises):
+    for world in changing:
+        worlds.check_class(world, spec)
+    for definition in (*owners, *laws, *noises, *changing):
         source_digest(definition)  # cached now, because the files may change later
     LAWS_BY_NAME.update({law.name: law for law in laws})
     mechanisms.register(noises)
+    worlds.register(changing)
     _loaded.update({owner.name: owner for owner in owners})
     return owners
 

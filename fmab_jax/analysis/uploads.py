@@ -148,7 +148,8 @@ def _start_run(
     """Returns a trial with the values of an instance, and its run before the first epoch."""
     trial = replace(trial, params=trial.algorithm.resolve_params(trial.params, instance))
     slots = jnp.zeros(0, jnp.int64)
-    return trial, accounts.start_run(trial, instance.gaps, slots, jnp.float64(1.0))
+    losses = accounts.Losses(instance.gaps, None, jnp.float64(1.0))
+    return trial, accounts.start_run(trial, losses, slots)
 
 
 class Schedule(NamedTuple):

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from fmab_jax.core.arrays import rounded
+from fmab_jax.core.arrays import rounded, sum_in_turn
+from fmab_jax.core.segments import Ends, overlap
 from fmab_jax.core.shapes import Curve, Grid, Integer, Reals, Scalar
 from fmab_jax.errors import array_of, choice, count, length, refuse
 
@@ -65,6 +67,8 @@ def time_grid(horizon: int, times: Any = 100, spacing: str = "linear") -> np.nda
 class Line(NamedTuple):
     """A stretch of slots in which regret grows steadily; it holds until the next one begins.
 
+    Where means change, regret grows steadily within each segment, and rates are [segment].
+
     Attributes:
         start: The slot before the stretch; `NEVER` for no stretch.
         regret: Regret of all agents up to that slot.
@@ -87,43 +91,55 @@ class Line(NamedTuple):
 NEVER = 2**62
 
 
-def no_line(*shape: int) -> Line:
-    """Returns lines of no stretch, which change no curve."""
-    never, zero = jnp.full(shape, NEVER), jnp.zeros(shape)
-    return Line(never, zero, zero, zero, zero, never, jnp.zeros(shape, jnp.int32))
+def no_line(*shape: int, segments: tuple[int, ...] = ()) -> Line:
+    """Returns lines of no stretch, which change no curve; rates have an axis of segments."""
+    never, zero, rate = jnp.full(shape, NEVER), jnp.zeros(shape), jnp.zeros((*shape, *segments))
+    return Line(never, zero, rate, zero, rate, never, jnp.zeros(shape, jnp.int32))
 
 
 class Curves(NamedTuple):
-    """The curves of a run at the recorded slots; ``waiting`` is None if agents never wait."""
+    """The curves of a run at the recorded slots.
+
+    ``waiting`` is None if agents never wait, ``ends`` if means do not change.
+    """
 
     regret: Curve
     waiting: Curve | None
     rounds: Grid
+    ends: Ends | None = None
 
 
-def start_curves(grid: Grid, waits: bool) -> Curves:
+def start_curves(grid: Grid, waits: bool, ends: Ends | None = None) -> Curves:
     """Returns the curves of a run that has not begun."""
     zero = jnp.zeros(grid.shape)
-    return Curves(zero, zero if waits else None, zero.astype(jnp.int32))
+    return Curves(zero, zero if waits else None, zero.astype(jnp.int32), ends)
 
 
 def draw_line(curves: Curves, grid: Grid, line: Line) -> Curves:
     """Continues the curves of a run along a line, over all later slots."""
-    waiting = curves.waiting
+    waiting, ends = curves.waiting, curves.ends
     if waiting is not None:
-        waiting = extend(waiting, grid, line.start, line.waiting_regret, line.waiting_rate)
+        waiting = extend(waiting, grid, line.start, line.waiting_regret, line.waiting_rate, ends)
     return Curves(
-        regret=extend(curves.regret, grid, line.start, line.regret, line.rate),
+        regret=extend(curves.regret, grid, line.start, line.regret, line.rate, ends),
         waiting=waiting,
         rounds=step(curves.rounds, grid, line.round_end, line.rounds),
+        ends=ends,
     )
 
 
-def extend(curve: Curve, grid: Grid, slot: Array, value: Reals, rate: Reals) -> Curve:
+def extend(
+    curve: Curve, grid: Grid, slot: Array, value: Reals, rate: Reals, ends: Ends | None = None
+) -> Curve:
     """Continues a curve from (slot, value) at ``rate`` per slot, over all later grid points.
 
-    One line for all points, or one for each.
+    One line for all points, or one for each; or, with the ``ends`` of segments, a rate for each
+    segment.
     """
+    if ends is not None:
+        slots = jax.vmap(overlap, (None, None, 0), 1)(ends, slot, grid).astype(jnp.float64)
+        growth = sum_in_turn(rounded(rate[:, None] * slots))
+        return jnp.where(grid > slot, value + growth, curve)
     elapsed = (grid - slot).astype(jnp.float64)
     return jnp.where(elapsed > 0.0, value + rounded(rate * elapsed), curve)
 

@@ -13,26 +13,31 @@ from fmab_jax.core import arrays, keys
 from fmab_jax.core.rare import store_once
 from fmab_jax.core.rewards import FiniteSupport
 from fmab_jax.core.rewards import Law as RewardLaw
-from fmab_jax.core.shapes import STATIC, PerArm, PerRowArm, Scalar
+from fmab_jax.core.segments import Segments
+from fmab_jax.core.shapes import STATIC, Integer, PerArm, PerRowArm, Scalar
+from fmab_jax.core.worlds.base import World
 
 # Averaging over agents leaves rounding errors of this order, so closer means are equal.
 TIE = 1e-12
 
 
 class Instance(NamedTuple):
-    """One seed's problem.
+    """One seed's problem; where means change, as in its last segment.
 
     Attributes:
         means: [row, arm] mean rewards.
         gaps: [arm] best global mean minus the arm's; ties count as 0.
-        smallest_gap: Smallest non-zero gap, at most 1; 1 where all arms are tied.
+        smallest_gap: Smallest non-zero gap, at most 1; 1 where all arms are tied. NaN where means
+            change.
         parameters: The reward law's arrays, each [row, arm], or [1, arm] shared by all rows.
+        segments: The segments of a world; None where means do not change.
     """
 
     means: PerRowArm
     gaps: PerArm
     smallest_gap: Scalar
     parameters: tuple[Array, ...]
+    segments: Segments | None = None
 
 
 @jax.tree_util.register_dataclass
@@ -50,6 +55,8 @@ class BoundProblem:
         agents: M as float64, at most ``rows`` if agents differ; later rows are padding.
         values: Arrays that define the means, by name.
         law_values: The law's traced values, by name.
+        world: How means change, without its traced values; None if they do not; static.
+        world_values: The world's traced values, by name.
     """
 
     law: RewardLaw = field(metadata=STATIC)
@@ -59,16 +66,22 @@ class BoundProblem:
     agents: Any
     values: dict[str, Any]
     law_values: dict[str, Any]
+    world: World | None = field(default=None, metadata=STATIC)
+    world_values: dict[str, Any] = field(default_factory=dict)
 
-    def draw(self, key: Array) -> Instance:
+    def draw(self, key: Array, horizon: Integer | None = None) -> Instance:
         """Returns one seed's instance; pure, for use under ``jit`` and ``vmap``.
 
         Padding rows have mean 0 and change no bit of the others.
 
         Args:
             key: The seed's key; round 0 of it belongs to the instance.
+            horizon: T, for a world.
         """
         agents = jnp.asarray(self.agents, jnp.float64)
+        if self.world is not None:
+            assert horizon is not None
+            return self._draw_segments(self.world, key, horizon, agents)
         if self.kind in ("fixed", "ratings"):
             means, parameters = self._fixed()
             total = arrays.padded_sum(means)
@@ -76,6 +89,28 @@ class BoundProblem:
         level = self._level(key)
         means = level[None, :] if self.rows == 1 else self._spread_out(key, level, agents)
         return Instance(means, *_gaps(level), self._parameters(means))
+
+    @property
+    def segments(self) -> int:
+        """Number of segments: 1 where means do not change."""
+        return 1 if self.world is None else self.world.segments
+
+    def _draw_segments(self, world: World, key: Array, horizon: Integer, agents: Scalar) -> Instance:
+        """Returns an instance whose means change."""
+        first = jnp.asarray(self.values["means"])[0] if self.kind == "fixed" else self._level(key)
+        (words,) = keys.stream_keys(key, 0, keys.SEGMENT)
+        world = world.replace_fields(self.world_values)
+        ends, levels = world.lay_out(jnp.asarray(horizon), words, first)
+
+        def spread(level: PerArm) -> tuple[Array, Array, tuple[Array, ...]]:
+            # The differences between agents stay, as far as means in [0, 1] allow.
+            means = level[None, :] if self.rows == 1 else self._spread_out(key, level, agents)
+            return means, _gaps(level)[0], self._parameters(means)
+
+        means, gaps, parameters = jax.vmap(spread)(levels)
+        last = tuple(x[-1] for x in parameters)
+        segments = Segments(ends, gaps, tuple(jnp.moveaxis(x, 0, 1) for x in parameters))
+        return Instance(means[-1], gaps[-1], jnp.full((), jnp.nan), last, segments)
 
     def _fixed(self) -> tuple[Array, tuple[Array, ...]]:
         if self.kind == "ratings":

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array
 
 from fmab_jax.core.plugins import errors_as
+from fmab_jax.core.segments import Ends
 from fmab_jax.core.shapes import Grid, Integer, PerRow, PerRowArm, Reals
 from fmab_jax.errors import Refusal, flag, real, refuse
 
@@ -126,6 +127,28 @@ def accumulate(
         return jax.tree.map(lambda x, y: jnp.where(has_slots, x.astype(y.dtype), y), new, old)
 
     return tuple(map(add_stretch, accumulators, states))
+
+
+def accumulate_segments(
+    accumulators: tuple[Accumulator, ...],
+    states: tuple[Any, ...],
+    stretch: Callable[[], Stretch],
+    grid: Grid,
+    ends: Ends | None,
+) -> tuple[Any, ...]:
+    """Returns as `accumulate`, for a stretch over segments, in which ``gap`` is [segment, row]."""
+    if ends is None or not accumulators:
+        return accumulate(accumulators, states, stretch, grid)
+    whole = stretch()
+
+    def add_part(states: tuple[Any, ...], part: tuple[Array, ...]) -> tuple[tuple[Any, ...], None]:
+        begin, end, gap = part
+        start, stop = (jnp.clip(slot, begin, end) for slot in (whole.start, whole.stop))
+        now = whole._replace(start=start, stop=stop, gap=gap)
+        return accumulate(accumulators, states, lambda: now, grid), None
+
+    begins = jnp.concatenate([jnp.zeros_like(ends[:1]), ends[:-1]])
+    return jax.lax.scan(add_part, states, (begins, ends, whole.gap))[0]
 
 
 def finish_accumulators(

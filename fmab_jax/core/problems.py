@@ -22,6 +22,7 @@ from fmab_jax.core.rewards import Law as RewardLaw
 from fmab_jax.core.rewards.contract import check_law
 from fmab_jax.core.scope import own_settings
 from fmab_jax.core.shapes import PerRowArm
+from fmab_jax.core.worlds import World, world_of
 from fmab_jax.errors import Refusal, array_of, count, real, refuse
 from fmab_jax.resources import check_memory, refuse_after_fork
 
@@ -59,6 +60,7 @@ class Problem:
         instance_gap: Prescribed smallest gap in (0, 1), or None.
         rewards: The law of a reward given its mean.
         probabilities: [agent, arm, level] or [1, arm, level] of ratings, else None.
+        world: How means change; None if they do not. ``means`` are then the first ones.
 
     Example:
         >>> import fmab_jax as fmab
@@ -75,9 +77,12 @@ class Problem:
     instance_gap: float | None
     rewards: RewardLaw
     probabilities: np.ndarray | None = field(compare=False)
+    world: World | None
     _digest: str = field(repr=False)
 
-    def __init__(self, means: Any, agents: Any = None, rewards: Any = _BERNOULLI) -> None:
+    def __init__(
+        self, means: Any, agents: Any = None, rewards: Any = _BERNOULLI, world: Any = None
+    ) -> None:
         """Fixes the means.
 
         Args:
@@ -85,6 +90,7 @@ class Problem:
                 ([0, 1]; any finite number for `Gaussian`).
             agents: Number of agents that share an [arm] vector.
             rewards: Law of a reward, or its text; `Bernoulli` by default.
+            world: How means change, or its text; agents must then share their means.
 
         Raises:
             ValueError: If the array is not numeric, not one- or two-dimensional, empty, outside
@@ -98,7 +104,7 @@ class Problem:
         _refuse_entry("means", array, bad, allowed, "give the mean reward of each arm")
         check_law(law, array)
         array, agents = _collapse_equal_rows("means", array, 2, agents)
-        self._set(agents, array.shape[1], law, means=array)
+        self._set(agents, array.shape[1], law, means=array, world=world)
 
     def _set(self, agents: Any, arms: Any, rewards: Any, **fields: Any) -> None:
         agents = count("agents", agents, 1, MAX_AGENTS, "give the number of agents M")
@@ -107,6 +113,7 @@ class Problem:
             allowed = f"below {2**32 // arms:,} with {arms} arms"
             refuse("agents", agents, allowed, "use fewer agents")
         values: dict[str, Any] = {"means": None, "probabilities": None, "instance_gap": None}
+        values["world"] = None
         values |= {"agents": agents, "arms": arms, "rewards": rewards, "spread": 0.0, **fields}
         remedy = "0 makes the agents alike, 1 is the most"
         values["spread"] = real("spread", values["spread"], 0.0, 1.0, remedy)
@@ -115,6 +122,8 @@ class Problem:
             values["instance_gap"] = real("instance_gap", gap, 1e-9, 1.0, remedy, open_high=True)
             if arms < 2:
                 refuse("instance_gap", gap, "None with one arm", "use at least two arms")
+        if values["world"] is not None:
+            values["world"] = self._check_world(**values)
         digest = hashlib.sha256()
         for array in (values["means"], values["probabilities"]):
             if array is not None:
@@ -123,12 +132,24 @@ class Problem:
         for name, value in (values | {"_digest": digest.hexdigest()}).items():
             object.__setattr__(self, name, value)
 
+    @staticmethod
+    def _check_world(
+        world: Any, means: Any, instance_gap: Any, rewards: RewardLaw, **_: Any
+    ) -> World:
+        world = world_of(world)
+        remedy = "leave the world out"
+        if means is not None and len(means) > 1:
+            allowed = "one row with a world, or drawn by each seed (spread)"
+            refuse("means", f"{len(means)} rows", allowed, remedy)
+        if instance_gap is not None:
+            refuse("instance_gap", instance_gap, "None with a world, whose gaps change", remedy)
+        _check_unit_means(rewards)
+        return world
+
     @classmethod
     def _make_random(cls, agents: int, arms: int, rewards: Any, **fields: Any) -> Problem:
         law = _checked_law(rewards)
-        if law.low > 0.0 or law.high < 1.0:
-            allowed = "a law with means in [0, 1], from which they are drawn"
-            refuse("rewards", law.label(), allowed, "fix the means: Problem(means, rewards=...)")
+        _check_unit_means(law)
         problem = cls.__new__(cls)
         problem._set(agents, arms, law, **fields)
         if problem.spread:  # means may lie at the ends
@@ -136,13 +157,16 @@ class Problem:
         return problem
 
     @classmethod
-    def uniform(cls, agents: int, arms: int, rewards: Any = _BERNOULLI) -> Problem:
+    def uniform(
+        cls, agents: int, arms: int, rewards: Any = _BERNOULLI, world: Any = None
+    ) -> Problem:
         """All agents share means that each seed draws from U[0, 1] (the paper's section VII-A).
 
         Args:
             agents: M in [1, 1e7].
             arms: K in [1, 1e6].
             rewards: Law of a reward, or its text; `Bernoulli` by default.
+            world: How means change, or its text, such as "drifting:3".
 
         Raises:
             ValueError: If an argument is out of range, or the law's rewards do not cover [0, 1].
@@ -153,7 +177,7 @@ class Problem:
             >>> problem.agents, problem.arms, problem.drawn
             (5, 10, True)
         """
-        return cls._make_random(agents, arms, rewards)
+        return cls._make_random(agents, arms, rewards, world=world)
 
     @classmethod
     def heterogeneous(
@@ -163,6 +187,7 @@ class Problem:
         spread: float = 1.0,
         instance_gap: float | None = None,
         rewards: Any = _BERNOULLI,
+        world: Any = None,
     ) -> Problem:
         """Agents differ: global means as in `uniform` or `with_gap`, plus a zero-sum perturbation.
 
@@ -175,6 +200,8 @@ class Problem:
             spread: In [0, 1].
             instance_gap: Smallest gap of the global means, or None for U[0, 1] global means.
             rewards: Law of a reward, or its text; `Bernoulli` by default.
+            world: How global means change, or its text; the perturbation of an arm stays, as far as
+                means in [0, 1] allow.
 
         Example:
             >>> import fmab_jax as fmab
@@ -182,7 +209,8 @@ class Problem:
             >>> fixed.means.shape, bool((fixed.means >= 0).all() and (fixed.means <= 1).all())
             ((5, 10), True)
         """
-        return cls._make_random(agents, arms, rewards, spread=spread, instance_gap=instance_gap)
+        fields = {"spread": spread, "instance_gap": instance_gap, "world": world}
+        return cls._make_random(agents, arms, rewards, **fields)
 
     @classmethod
     def with_gap(
@@ -334,6 +362,11 @@ class Problem:
         return 1 if self.spread == 0.0 else self.agents
 
     @property
+    def segments(self) -> int:
+        """Number of segments of the world; 0 if means do not change."""
+        return 0 if self.world is None else self.world.segments
+
+    @property
     def kind(self) -> str:
         """The origin of instances: "fixed", "ratings", "uniform" or "gap"."""
         if self.probabilities is not None:
@@ -362,7 +395,9 @@ class Problem:
             numbers = {"spread": self.spread, "instance_gap": self.instance_gap or 0.0}
             values = {name: np.asarray(np.float64(x)) for name, x in numbers.items()}
         agents = np.asarray(np.float64(self.agents))
-        return BoundProblem(law, self.kind, rows, self.arms, agents, values, law_values)
+        world, world_values = (None, {}) if self.world is None else self.world.bind()
+        fields = law, self.kind, rows, self.arms, agents, values, law_values
+        return BoundProblem(*fields, world, world_values)
 
     def fixed(self, seed: int = 0, root_seed: int = 0) -> Problem:
         """Returns the problem that fixes the means that ``seed`` would draw.
@@ -380,6 +415,9 @@ class Problem:
         """
         seed = keys.checked_seed("seed", seed)
         root_seed = keys.checked_seed("root_seed", root_seed)
+        if self.world is not None:
+            allowed = "left out with a world, whose means change"
+            refuse("fixed_instance", seed, allowed, "give all seeds one problem without a world")
         if self.means is not None:
             return self
         # Memory holds levels, offsets and means of every agent at once.
@@ -395,6 +433,8 @@ class Problem:
         """Returns a JSON-able description that identifies the problem."""
         description: dict[str, Any] = {"kind": self.kind, "agents": self.agents, "arms": self.arms}
         description |= {"rewards": self.rewards.describe()}
+        if self.world is not None:
+            description["world"] = self.world.text()
         for name in ("probabilities", "means"):
             if (array := getattr(self, name)) is not None:
                 return description | {name: array.tolist()}
@@ -410,6 +450,7 @@ class Problem:
             "spread": f"spread = {self.spread!r}" if self.spread else "",
             "instance_gap": "" if gap is None else f"smallest gap = {gap!r}",
             "rewards": "" if law == _BERNOULLI else law.label(),
+            "world": "" if self.world is None else f"world {self.world.text()}",
             "means": "" if means is None else f"fixed means {self._digest[:8]}",
         }
         return {name: text for name, text in words.items() if text}
@@ -423,6 +464,13 @@ def _checked_law(rewards: Any) -> RewardLaw:
         refuse("rewards", law.label(), allowed, remedy)
     check_law(law)
     return law
+
+
+def _check_unit_means(law: RewardLaw) -> None:
+    """Refuses a law whose means may not be any number in [0, 1]."""
+    if law.low > 0.0 or law.high < 1.0:
+        allowed = "a law with means in [0, 1], from which they are drawn"
+        refuse("rewards", law.label(), allowed, "fix the means: Problem(means, rewards=...)")
 
 
 def _checked_array(field: str, values: Any, axes: tuple[int, ...], shape: str) -> np.ndarray:

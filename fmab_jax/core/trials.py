@@ -21,7 +21,7 @@ class Outcome(NamedTuple):
         arms_reported: Reported arms, summed over these rounds.
         active_arms: Arms still in play at the horizon.
         chosen_arm: The arm played at the horizon, -1 while still exploring.
-        agents_lost: Agents whose active set holds no best arm at the horizon.
+        agents_lost: Agents whose active set holds no best arm at the horizon; None if means change.
         agents_worse: Agents that play one arm at the horizon, and not a best one.
         final_gap: Gap of what agents play at the horizon, mean over agents (and, while they
             explore, over the active arms).
@@ -35,7 +35,7 @@ class Outcome(NamedTuple):
     arms_reported: Integer
     active_arms: Integer
     chosen_arm: Integer
-    agents_lost: Integer
+    agents_lost: Integer | None
     agents_worse: Integer
     final_gap: Scalar
     accumulator_values: dict[str, Reals] | None = None
@@ -51,6 +51,8 @@ class Trial(Protocol):
       trial's own arrays included, is [trial, ...].
     * ``brief``: true if few trials run for less time than their program takes to compile. It is
       then compiled faster and runs slower.
+    * ``follows_worlds``: true if the loop reads ``instance.segments``. Other trials never get a
+      problem whose means change.
     * ``with_accumulators(accumulators)``: the same trial with accumulators for outputs. Only a
       trial with this method has such outputs.
     """

@@ -55,6 +55,7 @@ def choose(
         "remembers": cumulative,
         "secure": secure,
         "arms": problem.arms,
+        "segments": problem.segments,
         "agents": np.float64(1.0 if exchange.alone else agents),
         "reporting": np.float64(exchange.reporting),
     }

@@ -8,9 +8,19 @@ import jax
 import jax.numpy as jnp
 
 from fmab_jax.core.arrays import rounded
+from fmab_jax.core.keys import Words
 from fmab_jax.core.rare import Table
-from fmab_jax.core.shapes import PerArm
-from fmab_jax.draws.base import Arms, Draws, Round, Sums, sample_noise
+from fmab_jax.core.shapes import PerArm, Scalar
+from fmab_jax.draws.base import (
+    Arms,
+    Draws,
+    Round,
+    Segment,
+    Sums,
+    at_segment,
+    read_fresh,
+    sample_noise,
+)
 
 
 @jax.tree_util.register_dataclass
@@ -31,8 +41,13 @@ class AgentSum(Draws):
 
     def sample(self, arms: Arms, round_: Round) -> Sums:
         """Draws the rewards of all agents, and their noise."""
-        pulls = jnp.where(arms["alive"], round_.fresh * self.agents, 0.0)
-        rewards = self.law.total(*round_.rewards, arms["arm"], pulls, *arms["parameters"])
+
+        def draw(words: Words, segment: Segment, fresh: Scalar) -> PerArm:
+            pulls = jnp.where(arms["alive"], fresh * self.agents, 0.0)
+            parameters = (at_segment(x, segment) for x in arms["parameters"])
+            return self.law.total(*words, arms["arm"], pulls, *parameters)
+
+        rewards = self.sum_segments(round_, draw, read_fresh(round_))
         if not self.noisy:
             return {"rewards": rewards}
         if self.counts is None:

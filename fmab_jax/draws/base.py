@@ -7,20 +7,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float
 
 from fmab_jax.core import keys, samplers
 from fmab_jax.core.arrays import rounded
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.keys import Words
-from fmab_jax.core.rare import Table, map_in_blocks
+from fmab_jax.core.rare import Table, anywhere, map_in_blocks
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import STATIC, Bits, Integer, PerArm, Reals, Scalar, TruthPerAgent
 from fmab_jax.mechanisms.base import Mechanism
 
 Arms = dict[str, Any]
 Sums = dict[str, Float[Array, "arm ..."]]
+Segment = Integer | None
+Read = Callable[[Any], Scalar]
 
 
 class Round(NamedTuple):
@@ -31,10 +35,12 @@ class Round(NamedTuple):
         pulls: S_r, pulls of an arm up to and including this epoch.
         fresh: n_r, pulls of this epoch; 0 if nothing is drawn.
         slots: Length of the epoch.
-        rewards: Key of its rewards.
+        rewards: Key of its rewards; of each segment, if means change.
         noise: Key of its noise.
         scale: Scale of each Laplace variable.
         reports: First result of `Draws.update_memory`.
+        fresh_by_segment: [segment] the part of ``fresh`` in each segment, if means change.
+        pulls_by_segment: [segment] the part of ``pulls``.
     """
 
     number: Integer
@@ -45,6 +51,8 @@ class Round(NamedTuple):
     noise: Words
     scale: Scalar
     reports: Any = ()
+    fresh_by_segment: Any = ()
+    pulls_by_segment: Any = ()
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,7 @@ class Draws:
         remembers: Whether an aggregate is over all epochs so far, or over the last one only.
         secure: Whether the sum holds one Laplace variable instead of one per agent.
         arms: K.
+        segments: Segments of the world; 0 if means do not change.
         agents: M.
         reporting: N, the agents that report in a round.
     """
@@ -68,6 +77,7 @@ class Draws:
     remembers: bool = field(metadata=STATIC)
     secure: bool = field(metadata=STATIC)
     arms: int = field(metadata=STATIC)
+    segments: int = field(metadata=STATIC)
     agents: Scalar
     reporting: Scalar
 
@@ -81,7 +91,7 @@ class Draws:
 
         By default the parameters of rewards, which all agents share.
         """
-        return {"parameters": tuple(x[0] for x in instance.parameters)}
+        return {"parameters": tuple(x[0].T for x in get_parameters(instance))}
 
     @property
     def lanes(self) -> int:
@@ -126,6 +136,34 @@ class Draws:
         """Draws the increment of each sum in an epoch (line 9)."""
         raise NotImplementedError
 
+    def sum_segments(
+        self, round_: Round, draw: Callable[[Words, Segment, Scalar], Reals], read: Read
+    ) -> Reals:
+        """Returns the rewards of an epoch: one draw, or the sum of one draw per segment.
+
+        Args:
+            round_: Inputs of the epoch's draws.
+            draw: Maps the key of rewards, a segment and the pulls of an arm by an agent to rewards.
+            read: Maps a segment to these pulls.
+        """
+        if not self.segments:
+            return draw(round_.rewards, None, read(None))
+
+        def draw_segment(segment: Array, pulls: Scalar) -> Reals:
+            return draw(Words(*(x[segment] for x in round_.rewards)), segment, pulls)
+
+        def add_segment(segment: Array, total: Reals) -> Reals:
+            pulls = read(segment)
+            return lax.cond(
+                anywhere(jnp.any(pulls > 0.0)),
+                lambda: total + draw_segment(segment, pulls),
+                lambda: total,
+            )
+
+        first = jnp.int32(0)
+        shape = jax.eval_shape(lambda: draw_segment(first, read(first))).shape
+        return lax.fori_loop(first, jnp.int32(self.segments), add_segment, jnp.zeros(shape))
+
     def sum_agents(self, sums: Sums, round_: Round) -> PerArm:
         """Returns the sum of rewards and noise, weighted over agents (lines 10-12)."""
         raise NotImplementedError
@@ -140,6 +178,23 @@ class Draws:
         if self.remembers:
             return sums, self.sum_agents(sums, round_) / round_.pulls
         return sums, self.sum_agents(fresh, round_) / round_.fresh
+
+
+def get_parameters(instance: Instance) -> tuple[Array, ...]:
+    """Returns the reward law's arrays, [row, arm], or [row, segment, arm] if means change."""
+    return instance.parameters if instance.segments is None else instance.segments.parameters
+
+
+def read_fresh(round_: Round) -> Read:
+    """Returns a function from a segment to the pulls of an arm in it, in an epoch."""
+    return lambda segment: round_.fresh if segment is None else round_.fresh_by_segment[segment]
+
+
+def at_segment(values: Reals, segment: Segment) -> Reals:
+    """Returns the values [arm, ...] of a segment, from [arm, segment, ...]."""
+    if segment is None:
+        return values
+    return lax.dynamic_index_in_dim(values, segment, 1, keepdims=False)
 
 
 def map_constants(draws: Draws, instance: Instance) -> Arms:

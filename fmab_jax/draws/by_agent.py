@@ -11,9 +11,21 @@ from jaxtyping import Array, Bool, Float
 
 from fmab_jax.core.arrays import padded_sum, rounded, sum_in_turn
 from fmab_jax.core.instances import Instance
+from fmab_jax.core.keys import Words
 from fmab_jax.core.rare import Table
-from fmab_jax.core.shapes import STATIC, PerArm
-from fmab_jax.draws.base import Arms, Draws, Round, Sums, sample_noise, sample_participants
+from fmab_jax.core.shapes import STATIC, PerArm, Reals, Scalar
+from fmab_jax.draws.base import (
+    Arms,
+    Draws,
+    Round,
+    Segment,
+    Sums,
+    at_segment,
+    get_parameters,
+    read_fresh,
+    sample_noise,
+    sample_participants,
+)
 
 
 @jax.tree_util.register_dataclass
@@ -52,7 +64,7 @@ class ByAgent(Draws):
 
     def compute_constants(self, instance: Instance) -> Arms:
         """Returns the reward law's constants, [arm, agent], or [arm, 1] if agents share them."""
-        return {"parameters": tuple(x.T for x in instance.parameters)}
+        return {"parameters": tuple(x.T for x in get_parameters(instance))}
 
     def update_memory(self, memory: Any, key: Array, round_: Round) -> tuple[Any, Any]:
         """Returns the agents that report, if they are drawn anew each round."""
@@ -65,8 +77,13 @@ class ByAgent(Draws):
         agent = jnp.arange(self.real.shape[-1], dtype=jnp.uint32)[None]
         arm, real = arms["arm"][:, None], self.real[None]
         lane = agent * jnp.uint32(self.arms) + arm
-        pulls = jnp.where(arms["alive"], round_.fresh, 0.0)[:, None]
-        rewards = self.law.total(*round_.rewards, lane, pulls, *arms["parameters"])
+
+        def draw(words: Words, segment: Segment, fresh: Scalar) -> Reals:
+            pulls = jnp.where(arms["alive"], fresh, 0.0)[:, None]
+            parameters = (at_segment(x, segment) for x in arms["parameters"])
+            return self.law.total(*words, lane, pulls, *parameters)
+
+        rewards = self.sum_segments(round_, draw, read_fresh(round_))
         rewards = jnp.where(real, rewards, 0.0)
         if not self.noisy:
             return {"rewards": rewards}

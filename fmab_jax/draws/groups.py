@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,10 +21,20 @@ from fmab_jax.core import arrays
 from fmab_jax.core.arrays import padded_sum, rounded
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.keys import Words, uniform
-from fmab_jax.core.rare import Table, rare
+from fmab_jax.core.rare import Exact, Table, rare
 from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import STATIC, PerArm
-from fmab_jax.draws.base import Arms, Draws, Round, Sums, sample_noise
+from fmab_jax.core.shapes import STATIC, Integer, PerArm, Reals, Scalar
+from fmab_jax.draws.base import (
+    Arms,
+    Draws,
+    Round,
+    Segment,
+    Sums,
+    at_segment,
+    get_parameters,
+    read_fresh,
+    sample_noise,
+)
 
 # Agents of a group that are drawn at once; rows whose cumulants are added at once.
 _BLOCK = 64
@@ -61,28 +72,40 @@ class Groups(Draws):
         """Returns the cumulants of each group, and the parameters of its agents as a table."""
         if not self.heterogeneous:
             return super().compute_constants(instance)
-        cumulants = sum_cumulants(self.law, instance.parameters, self.membership.values)
-        row = jnp.arange(self.arms, dtype=jnp.int32)
+        parameters, row = get_parameters(instance), jnp.arange(self.arms, dtype=jnp.int32)
+
+        def sum_members(*parameters: Array) -> Array:
+            cumulants = sum_cumulants(self.law, parameters, self.membership.values)
+            return jnp.moveaxis(cumulants, 2, 0)
+
+        if self.segments:
+            sum_members = jax.vmap(sum_members, 1, 1)
         return {
-            "cumulants": jnp.moveaxis(cumulants, 2, 0),
-            "parameters": tuple(Table(x.T, row) for x in instance.parameters),
+            "cumulants": sum_members(*parameters),
+            "parameters": tuple(Table(x.T.reshape(self.arms, -1), row) for x in parameters),
         }
 
     def sample(self, arms: Arms, round_: Round) -> Sums:
         """Draws the rewards of each group, and its noise."""
         group = jnp.arange(self.sizes.shape[-1], dtype=jnp.uint32)[None]
         arm, sizes = arms["arm"][:, None], self.sizes[None]
-        pulls = jnp.where(arms["alive"], round_.fresh, 0.0)[:, None]
         lane = group * jnp.uint32(self.arms) + arm
-        if self.heterogeneous:
-            members = Table(self.membership.values, self.membership.row + group.astype(jnp.int32))
-            tables = [Table(x.values, x.row[:, None]) for x in arms["parameters"]]
-            first = self.first.astype(jnp.uint32)[None] * jnp.uint32(self.arms) + arm
-            fixed = (sizes, arms["cumulants"], self.arms, members, *tables)
-            rewards = sample_group_sum(self.law, round_.rewards, first, arm, pulls, *fixed)
-        else:
-            parameters = [x[:, None] for x in arms["parameters"]]
-            rewards = self.law.total(*round_.rewards, lane, pulls * sizes, *parameters)
+
+        def draw(words: Words, segment: Segment, fresh: Scalar) -> Reals:
+            pulls = jnp.where(arms["alive"], fresh, 0.0)[:, None]
+            if self.heterogeneous:
+                row = self.membership.row + group.astype(jnp.int32)
+                members = Table(self.membership.values, row)
+                tables = [Table(x.values, x.row[:, None]) for x in arms["parameters"]]
+                first = self.first.astype(jnp.uint32)[None] * jnp.uint32(self.arms) + arm
+                cumulants = at_segment(arms["cumulants"], segment)
+                place = None if segment is None else (segment, self.segments)
+                fixed = (sizes, cumulants, self.arms, place, members, *tables)
+                return sample_group_sum(self.law, words, first, arm, pulls, *fixed)
+            parameters = [at_segment(x, segment)[:, None] for x in arms["parameters"]]
+            return self.law.total(*words, lane, pulls * sizes, *parameters)
+
+        rewards = self.sum_segments(round_, draw, read_fresh(round_))
         if not self.noisy:
             return {"rewards": rewards}
         return {"rewards": rewards, "noise": sample_noise(self, round_, lane, self.counts)}
@@ -140,6 +163,7 @@ def sample_group_sum(
     sizes: Float[Array, "1 group"],
     cumulants: Float[Array, "arm 7 group"],
     width: int,
+    segment: tuple[Integer, int] | None,
     *tables: Table,
 ) -> Float[Array, "arm group"]:
     """Samples the sum of ``pulls`` rewards of an arm by each agent of a group.
@@ -156,7 +180,9 @@ def sample_group_sum(
         sizes: Number of agents of each group.
         cumulants: Result of `sum_cumulants`.
         width: K: agent i's lane is ``i * width + arm``.
-        *tables: Membership of rows in a group, and the parameters of rows at an arm.
+        segment: Index of the segment, and their number; None if means do not change.
+        *tables: Membership of rows in a group, and the parameters of rows at an arm, segment by
+            segment.
     """
     u = uniform(*words, lane)
     total = [pulls * order for order in jnp.moveaxis(cumulants, 1, 0)]
@@ -165,16 +191,32 @@ def sample_group_sum(
         return sums
     doubtful = ~law.smooth(total) & (pulls > 0.0)
     operands = (*words, lane, arm, pulls)
+    lookup: Exact = functools.partial(_check_step, law)
+    add_agents: Exact = functools.partial(_add_agents, law, width)
+    rows: tuple[Any, ...] = tables
+    if segment is not None:
+        index, count = segment
+        rows = *tables, index
+        lookup, add_agents = (
+            functools.partial(_in_segment, x, count, len(tables)) for x in (lookup, add_agents)
+        )
     is_near = jnp.zeros_like(doubtful)
     if math.isfinite(law.checked_from):
         step = law.doubtful_step(u, total)
         checked = total[1] >= law.checked_from
         is_near = doubtful & checked & ~jnp.isnan(step)
-        lookup = functools.partial(_check_step, law)
-        sums = rare(is_near, lookup, sums, step, *operands, *tables, slow=True)
+        sums = rare(is_near, lookup, sums, step, *operands, *rows, slow=True)
         doubtful = doubtful & ~checked
-    add_agents = functools.partial(_add_agents, law, width)
-    return rare(doubtful, add_agents, sums, *operands, *tables, slow=True)
+    return rare(doubtful, add_agents, sums, *operands, *rows, slow=True)
+
+
+def _in_segment(function: Exact, segments: int, tables: int, *operands: Array) -> Reals:
+    """Calls a function with the parameters of one segment, which the last operand tells."""
+    *inputs, segment = operands
+    first = len(inputs) - tables + 1  # after the members
+    lane = jnp.arange(len(segment), dtype=jnp.int32)
+    rows = (x.reshape(len(lane), segments, -1)[lane, segment] for x in inputs[first:])
+    return function(*inputs[:first], *rows)
 
 
 def _check_step(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,20 +12,29 @@ from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.core.arrays import rounded
 from fmab_jax.core.instances import Instance
+from fmab_jax.core.keys import Words
 from fmab_jax.core.rare import Table, largest
-from fmab_jax.core.shapes import PerArm
-from fmab_jax.draws.base import Arms, Draws, Round, sample_participants
+from fmab_jax.core.shapes import PerArm, Scalar
+from fmab_jax.draws.base import (
+    Arms,
+    Draws,
+    Round,
+    Segment,
+    at_segment,
+    get_parameters,
+    sample_participants,
+)
 
 
 class LastReport(NamedTuple):
     """The last report of each agent.
 
     Attributes:
-        pulls: Pulls of each active arm up to that report.
+        pulls: Pulls of each active arm up to that report; by segment, if means change.
         epoch: Number of its epoch; 0 before the first.
     """
 
-    pulls: Float[Array, " agent"]
+    pulls: Float[Array, "agent ..."]
     epoch: Int[Array, " agent"]
 
 
@@ -34,7 +43,8 @@ class Reports(NamedTuple):
 
     Attributes:
         agent: [1, place] the agent.
-        pulls: [1, place] pulls of each arm since its last report.
+        pulls: [1, place] pulls of each arm since its last report; [1, place x segment] if means
+            change.
         epochs: [1, place] epochs since then, which is also the number of Laplace variables.
     """
 
@@ -70,7 +80,10 @@ class OnReport(Draws):
         And a table of the reports of each agent so far.
         """
         row = jnp.arange(self.arms, dtype=jnp.int32)
-        parameters = (Table(x.T, row) if len(x) > 1 else x[0] for x in instance.parameters)
+        parameters = (
+            Table(x.T.reshape(self.arms, -1), row) if len(x) > 1 else x[0].T
+            for x in get_parameters(instance)
+        )
         agents = self.real.shape[-1] if self.remembers else 0
         reported = Table(jnp.zeros((self.arms, agents)), row)
         return {"parameters": tuple(parameters), "reported": reported}
@@ -78,7 +91,8 @@ class OnReport(Draws):
     def start_memory(self) -> LastReport:
         """Returns the memory before the first report."""
         agents = self.real.shape[-1]
-        return LastReport(jnp.zeros(agents), jnp.zeros(agents, jnp.int32))
+        shape = (agents, self.segments) if self.segments else (agents,)
+        return LastReport(jnp.zeros(shape), jnp.zeros(agents, jnp.int32))
 
     def update_memory(
         self, memory: LastReport, key: Array, round_: Round
@@ -87,17 +101,27 @@ class OnReport(Draws):
         number = round_.number
         reports_now = sample_participants(self, self.real, key, number)
         agent = jnp.nonzero(reports_now, size=len(reports_now), fill_value=0)[0].astype(jnp.int32)
+        total, fresh = round_.pulls, round_.fresh
+        if self.segments:
+            total, fresh = round_.pulls_by_segment, round_.fresh_by_segment
         if self.remembers:
-            pulls, epochs = round_.pulls - memory.pulls, number - memory.epoch
+            pulls, epochs = total - memory.pulls, number - memory.epoch
         else:
-            pulls, epochs = jnp.full_like(memory.pulls, round_.fresh), jnp.ones_like(memory.epoch)
-        reports = Reports(
-            *(Table(x[None], jnp.int32(0)) for x in (agent, pulls[agent], epochs[agent]))
-        )
+            pulls, epochs = jnp.broadcast_to(fresh, memory.pulls.shape), jnp.ones_like(memory.epoch)
+        columns = agent, pulls[agent].reshape(-1), epochs[agent]
+        reports = Reports(*(Table(x[None], jnp.int32(0)) for x in columns))
+        mask = reports_now[:, None] if self.segments else reports_now
         return reports, LastReport(
-            jnp.where(reports_now, round_.pulls, memory.pulls),
+            jnp.where(mask, total, memory.pulls),
             jnp.where(reports_now, number, memory.epoch),
         )
+
+    def _read(self, values: Any, agent: Array, segment: Segment) -> PerArm:
+        """Returns a parameter of an agent's rewards."""
+        if not isinstance(values, Table):
+            return at_segment(values, segment)
+        rows = values.values.shape[-1] // max(1, self.segments)
+        return values[agent if segment is None else segment * rows + agent]
 
     def aggregate(self, arms: Arms, round_: Round) -> tuple[Arms, PerArm]:
         """Draws the new data of each agent that reports, one after another."""
@@ -106,12 +130,20 @@ class OnReport(Draws):
 
         def add_agent(place: Array, state: tuple[Array, Table]) -> tuple[Array, Table]:
             total, reported = state
-            agent, pulls, epochs = (table[place] for table in round_.reports)
+            agent, epochs = round_.reports.agent[place], round_.reports.epochs[place]
             exists = place < count
             lane = agent.astype(jnp.uint32) * jnp.uint32(self.arms) + arms["arm"]
-            params = (x[agent] if isinstance(x, Table) else x for x in arms["parameters"])
-            pulls = jnp.where(alive & exists & (round_.fresh > 0.0), pulls, 0.0)
-            message = self.law.total(*round_.rewards, lane, pulls, *params)
+
+            def read(segment: Segment) -> Scalar:
+                index = place if segment is None else place * self.segments + segment
+                pulls = round_.reports.pulls[index]
+                return jnp.where(alive & exists & (round_.fresh > 0.0), pulls, 0.0)
+
+            def draw(words: Words, segment: Segment, pulls: Scalar) -> PerArm:
+                params = (self._read(x, agent, segment) for x in arms["parameters"])
+                return self.law.total(*words, lane, pulls, *params)
+
+            message = self.sum_segments(round_, draw, read)
             if self.noisy:
                 noise = self.mechanism.sample_sum(round_.noise, lane, round_.scale, epochs)
                 message = message + rounded(noise)

@@ -210,7 +210,8 @@ class Ragged:
             state, arms, curves = carry
             # A wait is a second line of an epoch.
             count = 1 if curves.waiting is None else 2
-            history = (no_line(_EPOCHS, self.trials),) * count
+            segments = () if curves.ends is None else curves.ends.shape[1:]
+            history = (no_line(_EPOCHS, self.trials, segments=segments),) * count
             start = (jnp.int32(0), state, arms, history)
             _, state, arms, history = lax.while_loop(
                 lambda x: (x[0] < _EPOCHS) & is_unfinished(x[1]), run_epoch, start
@@ -270,7 +271,8 @@ class _Leaders(NamedTuple):
 
 
 def _add(real: Array, owner: Array, arm: Array, x: Array, total: Array) -> Array:
-    return total.at[owner].add(jnp.where(real, x, jnp.zeros_like(x)), mode="promise_in_bounds")
+    mask = real.reshape(-1, *[1] * (x.ndim - 1))
+    return total.at[owner].add(jnp.where(mask, x, jnp.zeros_like(x)), mode="promise_in_bounds")
 
 
 def _mark(real: Array, owner: Array, arm: Array, x: Array, marks: Array) -> Array:

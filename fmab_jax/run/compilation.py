@@ -51,8 +51,8 @@ def run_trial(
     """
     key = keys.seed_key(root_seed, seed)
     owner, name = _find_owner(trial)
-    with contract.refuse_errors(type(problem.law)):
-        instance = problem.draw(key)
+    with contract.refuse_errors(type(problem.world or problem.law)):
+        instance = problem.draw(key, grid[-1])
     with contract.refuse_errors(owner, tracing=True):
         outcome = trial.run(instance, grid, key)
     return contract.check_outcome(outcome, len(grid), name, getattr(trial, "accumulators", ()))
@@ -72,9 +72,10 @@ def run_many_trials(
     if not hasattr(trial, "run_batch"):
         return jax.vmap(run_trial)(trial, problem, grid, root_seed, seed)
     key = jax.vmap(keys.seed_key)(root_seed, seed)
-    with contract.refuse_errors(type(problem.law)):
-        draw = map_in_blocks(lambda problem, key: problem.draw(key), problem.rows * problem.arms)
-        instance = draw(problem, key)
+    with contract.refuse_errors(type(problem.world or problem.law)):
+        draw = map_in_blocks(type(problem).draw, problem.rows * problem.arms * problem.segments)
+        # A problem without a world reads no horizon.
+        instance = draw(problem, key, *([grid[:, -1]] if problem.world else []))
     owner, name = _find_owner(trial)
     with contract.refuse_errors(owner, tracing=True):
         outcome = trial.run_batch(instance, grid, key)

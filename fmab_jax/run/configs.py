@@ -97,7 +97,7 @@ class Config(NamedTuple):
     @property
     def elements(self) -> int:
         """Number of (agent, arm) elements in the loop's state of one seed."""
-        return self.trial.elements() * self.problem.arms
+        return self.trial.elements() * self.problem.arms * max(1, self.problem.segments)
 
     @property
     def result_bytes(self) -> int:
@@ -206,6 +206,9 @@ def bind(
         trial = algorithm.bind(
             problem, horizon, exchange=exchange, sum_agents=sum_agents, padded_agents=padded_agents
         )
+        if problem.world is not None and not getattr(trial, "follows_worlds", False):
+            allowed = f"left out with {algorithm.title or algorithm.name}"
+            refuse("world", problem.world.text(), allowed, "its loop takes means as constant")
         trial = record.attach_accumulators(trial, outputs, algorithm.title or algorithm.name)
         # A trial of many agents takes longer to run than to compile.
         few = trial.elements() * problem.arms <= _FEW_ELEMENTS

@@ -137,8 +137,9 @@ def check_outcome(
     if not isinstance(outcome, Outcome):
         raise_breach(name, "outcome", f"a {type(outcome).__name__}")
     over_time = ("regret", "waiting_regret", "rounds_by")
+    optional = "waiting_regret", "agents_lost"
     for field, value in outcome._asdict().items():
-        if field == "accumulator_values" or (value is None and field == "waiting_regret"):
+        if field == "accumulator_values" or (value is None and field in optional):
             continue
         shape = (points,) if field in over_time else ()
         actual = np.shape(value)

@@ -161,6 +161,7 @@ class Study:
             **algorithm.describe(),
             "problem": describe_problem(problem),
             "rewards_code": source_digest(type(problem.rewards)),
+            **({} if problem.world is None else {"world_code": source_digest(type(problem.world))}),
             "horizon": config.horizon,
             "slots": _hash(config.grid[: config.points].tolist()),
             "root_seed": self.root_seed,
@@ -204,7 +205,7 @@ def state(
     flag("sum_agents", sum_agents)
     if isinstance(problem, Problem) and problem.drawn:
         # A random Problem and its parameters give the same study.
-        names = ("agents", "arms", "spread", "instance_gap", "rewards")
+        names = ("agents", "arms", "spread", "instance_gap", "rewards", "world")
         _refuse_twice(names, parameters, "a Problem")
         parameters = {name: getattr(problem, name) for name in names} | parameters
         problem = None

@@ -12,6 +12,7 @@ import numpy as np
 from fmab_jax.algorithms.base import Algorithm, check_names, find_by_name, load_shipped
 from fmab_jax.core.laws import law_of
 from fmab_jax.core.problems import Problem
+from fmab_jax.core.worlds import WorldOf
 from fmab_jax.errors import length, refuse
 from fmab_jax.parameters import Configurable, Kind, Parameter, Real, Whole, parameter
 from fmab_jax.run.outputs import RESULT_NAMES
@@ -97,10 +98,19 @@ class RandomProblem(Configurable):
         remedy="give the seed whose means all seeds shall have",
     )
 
+    world: Any = parameter(
+        WorldOf(none_label="means do not change"),
+        "How means change: drifting:CHANGES, or a plug-in's; fmab algorithms lists them.",
+        default=None,
+        default_text="they do not",
+        symbol="",
+        label="world",
+    )
+
     def problem(self, root_seed: int) -> Problem:
         """Returns the problem under a root seed."""
         problem = Problem.heterogeneous(
-            self.agents, self.arms, self.spread, self.instance_gap, rewards=self.rewards
+            self.agents, self.arms, self.spread, self.instance_gap, self.rewards, self.world
         )
         fixed = self.fixed_instance
         return problem if fixed is None else problem.fixed(fixed, root_seed)

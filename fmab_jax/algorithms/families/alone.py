@@ -29,11 +29,16 @@ def split_agents(
 
     def split_agent(agent: Array) -> tuple[Instance, Array, Array]:
         row = agent if len(instance.means) > 1 else agent * 0
-        local = jax.tree.map(
+        segments = instance.segments
+        means, parameters, by_segment = jax.tree.map(
             lambda x: lax.dynamic_slice_in_dim(x, row, 1) if len(x) > 1 else x,
-            (instance.means, instance.parameters),
+            (instance.means, instance.parameters, segments and segments.parameters),
         )
-        local_instance = instance._replace(means=local[0], parameters=local[1])
+        local_instance = instance._replace(
+            means=means,
+            parameters=parameters,
+            segments=segments and segments._replace(parameters=by_segment),
+        )
         # Padding rows play no slot.
         last = jnp.where(agent < agents.astype(jnp.int32), horizon, 0)
         return local_instance, keys.agent_key(key, agent), last
@@ -72,7 +77,7 @@ def combine_outcomes(
     votes = jax.nn.one_hot(outcomes.chosen_arm, arms, dtype=jnp.int32)
     playing = jnp.sum(mask_padding(votes), axis=0, dtype=jnp.int32)
     exploring = count - jnp.sum(playing, dtype=jnp.int32)
-    most = jnp.argmax(playing).astype(jnp.int32)
+    most, lost = jnp.argmax(playing).astype(jnp.int32), outcomes.agents_lost
 
     return Outcome(
         regret=sum_agents(outcomes.regret),
@@ -82,7 +87,7 @@ def combine_outcomes(
         arms_reported=max_agents(outcomes.arms_reported),
         active_arms=max_agents(outcomes.active_arms),
         chosen_arm=jnp.where(exploring > playing[most], -1, most),
-        agents_lost=jnp.sum(mask_padding(outcomes.agents_lost)),
+        agents_lost=None if lost is None else jnp.sum(mask_padding(lost)),
         agents_worse=jnp.sum(mask_padding(outcomes.agents_worse)),
         final_gap=sum_agents(outcomes.final_gap) / agents,
         accumulator_values={

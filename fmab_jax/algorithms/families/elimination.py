@@ -207,6 +207,9 @@ class Elimination(Algorithm):
         self.check_noise(problem, self.privacy(exchange)["epsilon"])
         if self.shares_arms:
             self._check_shared(exchange, sum_agents)
+            if problem.world is not None:
+                remedy = "drop it, or leave the world out"
+                refuse(self.sharing_flag, True, "for means that do not change", remedy)
         lasting = self._is_stated_for("lasting_scale", "noise_scale")
         restated = not self._is_stated_for("precompute_fields", "precompute")
         values: dict[str, Any] = {
@@ -302,6 +305,7 @@ class EliminationTrial:
     accumulators: tuple[Accumulator, ...] = field(default=(), metadata=STATIC)
 
     brief = True
+    follows_worlds = True
 
     @property
     def accumulator_rows(self) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -32,11 +32,13 @@ from fmab_jax.core.outputs import (
     Accumulator,
     Stretch,
     accumulate,
+    accumulate_segments,
     finish_accumulators,
     start_accumulators,
 )
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
+from fmab_jax.core.segments import find_segment, grow, overlap, reward_keys
 from fmab_jax.core.shapes import STATIC, Curve, Grid, Integer, PerArm, Scalar
 from fmab_jax.core.trials import Outcome, checked
 
@@ -198,6 +200,8 @@ class EpisodesTrial:
     params: Params
     accumulators: tuple[Accumulator, ...] = field(default=(), metadata=STATIC)
 
+    follows_worlds: ClassVar[bool] = True
+
     @property
     def accumulator_rows(self) -> int:
         """Number of rows of an accumulator by agent."""
@@ -277,7 +281,7 @@ class _Seed(NamedTuple):
             arms_reported=reported.astype(jnp.int64),
             active_arms=jnp.int32(len(gaps)),
             chosen_arm=arm,
-            agents_lost=jnp.zeros_like(whole),
+            agents_lost=jnp.zeros_like(whole) if self.instance.segments is None else None,
             agents_worse=jnp.where(gap > 0.0, whole, 0),
             final_gap=gap,
             accumulator_values=finish_accumulators(
@@ -289,10 +293,14 @@ class _Seed(NamedTuple):
         """Plays every arm once, in order."""
         trial, gaps, grid = self.trial, self.instance.gaps, self.grid
         arms = len(gaps)
+        if self.instance.segments is not None:
+            # Slot k + 1 plays arm k.
+            place = jnp.arange(arms, dtype=jnp.int32)
+            gaps = self.instance.segments.gaps[self.find_segments(place), place]
         regret = self.sharing * jnp.concatenate([jnp.zeros(1), arrays.running_sum(gaps)])
         until = jnp.minimum(jnp.int64(arms), self.last)
         pulls = jnp.full(arms, self.sharing)
-        draws = self.draw(jnp.int32(1), jnp.arange(arms, dtype=jnp.uint32), pulls)
+        draws = self.draw_first(pulls)
         state = trial.algorithm.init(arms, trial.params)
         after = trial.algorithm.learn(state, pulls, *draws, self.describe(1, 0), trial.params)
         whole = until == arms
@@ -323,8 +331,11 @@ class _Seed(NamedTuple):
 
     def play(self, run: _Run) -> _Run:
         """Plays one episode; the policy learns nothing from one that the horizon cuts."""
-        trial, gaps, grid, last = self.trial, self.instance.gaps, self.grid, self.last
-        number = run.number + 1
+        trial, grid, last, segments = self.trial, self.grid, self.last, self.instance.segments
+        gaps, ends = self.instance.gaps, None
+        if segments is not None:
+            gaps, ends = segments.gaps, segments.ends
+        arms, number = gaps.shape[-1], run.number + 1
         episode = self.describe(number, run.slot)
         arm, slots = trial.algorithm.choose(run.state, episode, trial.params)
         arm = checked("choose (the arm)", arm, (), "iu").astype(jnp.int32)
@@ -337,11 +348,12 @@ class _Seed(NamedTuple):
 
         pulls = self.sharing * slots
         # The gap of an arm that does not exist is NaN.
-        exists = (arm >= 0) & (arm < len(gaps))
-        gap = jnp.where(exists, gaps.at[arm].get(mode="clip"), jnp.nan)
-        lane = jnp.clip(arm, 0, len(gaps) - 1).astype(jnp.uint32)[None]
-        reward, noise = self.draw(number, lane, pulls[None])
-        mask = jnp.arange(len(gaps), dtype=jnp.int32) == arm
+        exists = (arm >= 0) & (arm < arms)
+        gap = jnp.where(exists, gaps.at[..., arm].get(mode="clip"), jnp.nan)
+        lane = jnp.clip(arm, 0, arms - 1).astype(jnp.uint32)[None]
+        parts = None if ends is None else self.sharing * overlap(ends, run.slot, end)
+        reward, noise = self.draw(number, lane, pulls[None], parts)
+        mask = jnp.arange(arms, dtype=jnp.int32) == arm
         pulls_by_arm, sums, noises = (jnp.where(mask, x, 0.0) for x in (pulls, reward[0], noise[0]))
         after = trial.algorithm.learn(run.state, pulls_by_arm, sums, noises, episode, trial.params)
 
@@ -352,17 +364,19 @@ class _Seed(NamedTuple):
             state=pick(whole, after, run.state),
             number=number,
             slot=until,
-            regret=run.regret + arrays.rounded(rate * (until - run.slot).astype(jnp.float64)),
+            regret=run.regret + grow(rate, run.slot, until, ends),
             rounds=rounds,
-            regret_curve=extend(run.regret_curve, grid, run.slot, run.regret, rate),
+            regret_curve=extend(run.regret_curve, grid, run.slot, run.regret, rate, ends),
             rounds_curve=step(run.rounds_curve, grid, until, rounds),
-            accumulators=accumulate(trial.accumulators, run.accumulators, stretch, grid),
+            accumulators=accumulate_segments(
+                trial.accumulators, run.accumulators, stretch, grid, ends
+            ),
         )
 
     def make_stretch(self, slot: Array, until: Array, arm: Array, gap: Array) -> Stretch:
         """Returns the stretch of slots in which one arm is played."""
         share = jax.nn.one_hot(arm, len(self.instance.gaps), dtype=jnp.float64)
-        return Stretch(slot, until, gap[None], share[None], self.sharing[None])
+        return Stretch(slot, until, gap[..., None], share[None], self.sharing[None])
 
     def describe(self, number: Integer | int, slot: Integer | int) -> Episode:
         """Returns the view of an episode in the algorithm's functions."""
@@ -374,12 +388,42 @@ class _Seed(NamedTuple):
             sharing=self.sharing,
         )
 
-    def draw(
-        self, number: Integer, arm: Array, pulls: Float[Array, " lane"]
-    ) -> tuple[Float[Array, " lane"], Float[Array, " lane"]]:
-        """Draws sums of rewards of arms, and a Laplace(0, 1) variable for each."""
+    def find_segments(self, place: Array) -> Array:
+        """Returns the segment of the slot after each number of slots."""
+        assert self.instance.segments is not None
+        return find_segment(self.instance.segments.ends, place + 1)
+
+    def draw_first(self, pulls: PerArm) -> tuple[PerArm, PerArm]:
+        """Draws one slot of every arm."""
+        number, arm = jnp.int32(1), jnp.arange(len(pulls), dtype=jnp.uint32)
+        if self.instance.segments is None:
+            return self.draw(number, arm, pulls)
+        segment = self.find_segments(arm.astype(jnp.int32))
+        parameters = [x[0][segment, arm] for x in self.instance.segments.parameters]
         rewards, noise = (keys.stream_key(self.key, number, x) for x in (keys.REWARD, keys.NOISE))
-        parameters = [x[0][arm] for x in self.instance.parameters]
         k0, k1 = (jnp.broadcast_to(word, arm.shape) for word in rewards)
-        sums = self.trial.law.total(k0, k1, arm, pulls, *parameters)
+        return self.trial.law.total(k0, k1, arm, pulls, *parameters), laplace.laplace(*noise, arm)
+
+    def draw(
+        self,
+        number: Integer,
+        arm: Array,
+        pulls: Float[Array, " lane"],
+        parts: Float[Array, " segment"] | None = None,
+    ) -> tuple[Float[Array, " lane"], Float[Array, " lane"]]:
+        """Draws sums of rewards of arms, and a Laplace(0, 1) variable for each.
+
+        Or, with the pulls in each segment, the sum of one arm.
+        """
+        noise = keys.stream_key(self.key, number, keys.NOISE)
+        if self.instance.segments is None or parts is None:
+            rewards = keys.stream_key(self.key, number, keys.REWARD)
+            parameters = [x[0][arm] for x in self.instance.parameters]
+            k0, k1 = (jnp.broadcast_to(word, arm.shape) for word in rewards)
+            sums = self.trial.law.total(k0, k1, arm, pulls, *parameters)
+        else:
+            words = reward_keys(self.key, number, len(parts))
+            parameters = [x[0][:, arm[0]] for x in self.instance.segments.parameters]
+            lane = jnp.broadcast_to(arm, parts.shape)
+            sums = arrays.sum_in_turn(self.trial.law.total(*words, lane, parts, *parameters))[None]
         return sums, laplace.laplace(*noise, arm)

@@ -23,6 +23,7 @@ from fmab_jax.core.outputs import (
 )
 from fmab_jax.core.rare import anywhere, largest, store_once
 from fmab_jax.core.rewards import Law
+from fmab_jax.core.segments import find_segment
 from fmab_jax.core.shapes import STATIC, Curve, Grid, Integer, PerRow, Scalar
 from fmab_jax.core.trials import Outcome, checked
 
@@ -68,6 +69,7 @@ class IndexTrial:
     accumulators: tuple[Accumulator, ...] = field(default=(), metadata=STATIC)
 
     waits: ClassVar[bool] = False
+    follows_worlds: ClassVar[bool] = True
 
     @property
     def accumulator_rows(self) -> int:
@@ -152,7 +154,7 @@ class _Seed(NamedTuple):
         numbers = before + 1 + jnp.arange(_BLOCK, dtype=jnp.int64)
         state, (arms, communications) = lax.scan(self.play_slot, run.state, numbers)
 
-        gaps = _look_up_gaps(self.instance, arms)
+        gaps = _look_up_gaps(self.instance, arms, numbers)
         if trial.shared:
             rate = gaps[:, 0] * trial.agents
         else:
@@ -227,8 +229,15 @@ class _Seed(NamedTuple):
         return state, (arm, due.astype(jnp.int32))
 
 
-def _look_up_gaps(instance: Instance, arms: Int[Array, "*place"]) -> Float[Array, "*place"]:
-    gaps = instance.gaps.at[arms].get(mode="promise_in_bounds")
+def _look_up_gaps(
+    instance: Instance, arms: Int[Array, "*place"], numbers: Int[Array, " slot"] | None = None
+) -> Float[Array, "*place"]:
+    """Returns the gap of each arm; at slots [slot, row], or at the horizon."""
+    if instance.segments is None or numbers is None:
+        gaps = instance.gaps.at[arms].get(mode="promise_in_bounds")
+    else:
+        segment = find_segment(instance.segments.ends, numbers)[:, None]
+        gaps = instance.segments.gaps.at[segment, arms].get(mode="promise_in_bounds")
     # The gap of an arm that does not exist is NaN.
     return jnp.where((arms >= 0) & (arms < instance.gaps.shape[0]), gaps, jnp.nan)
 
@@ -240,7 +249,12 @@ def draw_rewards(
     agent = jnp.arange(trial.padded_agents, dtype=jnp.uint32)
     uniform = _draw_uniform(key, keys.REWARD, agent, number)
     arm_of_agent = jnp.broadcast_to(arm, (trial.padded_agents,))
-    reward = trial.law.one(uniform, *(at(x, arm_of_agent) for x in instance.parameters))
+    parameters, segments = instance.parameters, instance.segments
+    if segments is not None:
+        first = find_segment(segments.ends, number) * segments.gaps.shape[-1]
+        arm_of_agent = first + arm_of_agent
+        parameters = tuple(x.reshape(len(x), -1) for x in segments.parameters)
+    reward = trial.law.one(uniform, *(at(x, arm_of_agent) for x in parameters))
     if trial.releases:
         chance = _draw_uniform(key, _RELEASING, agent, number)
         released = trial.algorithm.release(reward, chance, trial.params)
@@ -284,7 +298,9 @@ def _build_outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
         arms_reported=run.rounds.astype(jnp.int64) * instance.gaps.shape[0],
         active_arms=jnp.max(jnp.where(real, active, 0)),
         chosen_arm=jnp.argmax(most).astype(jnp.int32),
-        agents_lost=jnp.sum(real & ~best, dtype=jnp.int32) * whole,
+        agents_lost=(
+            jnp.sum(real & ~best, dtype=jnp.int32) * whole if instance.segments is None else None
+        ),
         agents_worse=jnp.sum(real & (gap > 0.0), dtype=jnp.int32) * whole,
         final_gap=gap[0] if trial.shared else arrays.padded_sum(jnp.where(real, gap, 0.0)) / agents,
         accumulator_values=finish_accumulators(

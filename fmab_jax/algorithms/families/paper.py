@@ -11,6 +11,7 @@ from fmab_jax.algorithms.families.messages import NoisyMessages, rounds_paramete
 from fmab_jax.algorithms.families.private import MAX_EPSILON
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
+from fmab_jax.core.problems import Problem
 from fmab_jax.core.shapes import Scalar
 from fmab_jax.elimination import Epoch
 from fmab_jax.errors import refuse
@@ -74,6 +75,13 @@ class PaperElimination(NoisyMessages):
             refuse("epsilon_message", self.epsilon_message, "given without epsilon", "drop one")
         if self.epsilon_message is UNSET and self.epsilon is UNSET:
             refuse("epsilon", UNSET, "given, or epsilon_message", "None is no noise")
+
+    def bind(self, problem: Problem, horizon: int, **options: Any) -> Any:
+        """Returns the trial; refuses an oracle of the gap where gaps change."""
+        if problem.world is not None and self.rounds is not None and self.schedule_gap is None:
+            allowed = "given with rounds and a world, whose smallest gap changes"
+            refuse("schedule_gap", None, allowed, "such as 0.1")
+        return super().bind(problem, horizon, **options)
 
     def settings(self) -> dict[str, str]:
         """Returns texts of values that are not the default; drops the gap without a budget."""
