@@ -38,6 +38,12 @@ _RAISED = re.compile("[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 # Columns that rows can be sorted by, besides the swept parameters.
 _COLUMNS = {"regret": "regret", "rounds": "rounds_made", "cost": "cost", "seeds": "seeds"}
 _COLUMNS |= {"lost": "best_arm_lost", "worse": "worse_arm_played", "leak": "leak_epsilon"}
+# Where means change, no arm is lost.
+LOST = _COLUMNS["lost"]
+_EVENT_COLUMNS = (
+    ("lost", "best arm lost", LOST),
+    ("worse", "worse arm played", _COLUMNS["worse"]),
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -158,7 +164,8 @@ def overview(
     flag("descending", descending)
     table = final_table(data, level=level, server_price=server_price, peer_price=peer_price)
     dims, meters = [str(name) for name in table.seeds.dims], table.meter.values.tolist()
-    keys = _COLUMNS | {f"links_{meter}": f"links_{meter}" for meter in meters}
+    keys = {name: key for name, key in _COLUMNS.items() if key != LOST or key in table}
+    keys |= {f"links_{meter}": f"links_{meter}" for meter in meters}
     keys |= {"links": f"links_{meters[0]}"} if len(meters) == 1 else {}
     # A swept round budget is called rounds, too; then that name is the budget's.
     keys = {name: name for name in dims} | {n: key for n, key in keys.items() if n not in dims}
@@ -262,8 +269,11 @@ def _build_columns(
         *(("links", f"links\n{meter}", number(f"links_{meter}")) for meter in meters),
         ("cost", "cost", number("cost")),
         ("seeds", "seeds", [f"{row['seeds']:,}" for row in rows]),
-        ("lost", f"best arm lost\n{share}", event("best_arm_lost")),
-        ("worse", f"worse arm played\n{share}", event("worse_arm_played")),
+        *(
+            (name, f"{heading}\n{share}", event(key))
+            for name, heading, key in _EVENT_COLUMNS
+            if key in table
+        ),
         *((name, name.replace("_", "\n", 1), asked_for(name)) for name in outputs),
     ]
 
@@ -307,12 +317,13 @@ def _write_legend(table: xr.Dataset, share: str) -> str:
     prices = f"{attrs['server_price']:g} per server link, {attrs['peer_price']:g} per peer link"
     peers = table.meter.values[((table.side == "peer") & table.priced).values]
     prices += f" ({', '.join(map(str, peers))})" * bool(len(peers))
+    events = ", ".join(heading for _, heading, key in _EVENT_COLUMNS if key in table).capitalize()
     return (
         f"Regret, rounds, links and cost are means over the seeds; ± half the\n"
         f"{attrs['description']}.\n"
         f"Links are those of completed rounds.\n"
         f"{costs.LEAK_NOTE}.\n"
-        f"Best arm lost, worse arm played at T: seeds, with the {share} Clopper-Pearson interval.\n"
+        f"{events} at T: seeds, with the {share} Clopper-Pearson interval.\n"
         f"Cost: {prices}."
     )
 
@@ -374,7 +385,7 @@ def write_remarks(table: xr.Dataset, data: xr.Dataset) -> list[str]:
         lines.append(
             f"Actions have no bound{rows(number)}: the leaks are those of what is sent alone."
         )
-    if int((table.best_arm_lost * _has_heterogeneous_agents(table, data)).sum()):
+    if LOST in table and int((table[LOST] * _has_heterogeneous_agents(table, data)).sum()):
         lines.append(
             "Best arms were lost where agents differ. If only some of them report (p < 1), or each "
             'is alone,\nno bound holds: docs/theory.md, "Corollary 3 (agents differ)".'

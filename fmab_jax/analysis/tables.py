@@ -84,13 +84,13 @@ def final_table(
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
     look_level = 1 - (1 - level) / looks if looks else level
     dims, shape, outputs = list(data.seeds.dims), data.seeds.shape, list_scalar_outputs(data)
-    rows = []
+    rows, events = [], [name for name in EVENTS if name in data]
     for place in np.ndindex(shape):
         cell = data.isel(dict(zip(dims, place, strict=True)))
         row: dict[str, Any] = {"leak_epsilon": read_exposure(cell).leak, "seeds": int(cell.seeds)}
         if row["seeds"] > 1:
             row |= _compute_final_row(cell, row["seeds"], prices_pair, look_level, outputs)
-            for name in EVENTS:
+            for name in events:
                 ends = lost_interval(row[name], row["seeds"], level)
                 row |= zip((f"{name}_lower", f"{name}_upper"), ends, strict=True)
         rows.append(row)
@@ -100,8 +100,9 @@ def final_table(
         return np.array([row.get(name, missing) for row in rows]).reshape(shape)
 
     names = ["regret", "cost", "rounds_made", *outputs]
-    names = [f"{name}{end}" for name in names for end in ("", *_ENDS)] + ["leak_epsilon", *_COUNTS]
-    names += [f"{name}{end}" for name in EVENTS for end in _ENDS]
+    names = [f"{name}{end}" for name in names for end in ("", *_ENDS)] + ["leak_epsilon"]
+    names += [name for name in _COUNTS if name not in EVENTS or name in events]
+    names += [f"{name}{end}" for name in events for end in _ENDS]
     unknown = np.full(data.sizes["meter"], np.nan)
     links = np.array([row.get("links", unknown) for row in rows]).reshape(*shape, -1)
     # The table keeps coordinates that were selected, and those that follow from swept values.
@@ -135,17 +136,17 @@ def _compute_final_row(
 ) -> dict[str, Any]:
     """Returns the final values of one configuration, by the names of `final_table`."""
     moments: dict[str, tuple[float, float]]
-    band = {}
+    band, events = {}, [name for name in EVENTS if name in cell]
     if "regret" in cell:
         # Read once, where it is not in memory; by the rows of the last slot alone.
-        names = ["links", "regret", "rounds_made", "chosen_arm", *EVENTS, *outputs]
+        names = ["links", "regret", "rounds_made", "chosen_arm", *events, *outputs]
         last = cell[names].isel(seed=slice(seeds), time=-1).load()
         links = np.asarray(last.links.transpose("seed", "meter"), np.float64).mean(axis=0)
         series = {name: last[name] for name in ("regret", "rounds_made", *outputs)}
         summary.refuse_huge("data.regret", np.asarray(last.regret, np.float64))
         series["cost"] = communication_cost(last, *prices_pair)
         moments = {name: _compute_moments(np.asarray(values)) for name, values in series.items()}
-        counts = {name: int(last[name].values.sum()) for name in EVENTS}
+        counts = {name: int(last[name].values.sum()) for name in events}
         counts["undecided"] = int((last.chosen_arm.values < 0).sum())
     else:
         names = ["rounds_made", *outputs]
@@ -161,7 +162,7 @@ def _compute_final_row(
         if cell.attrs.get("looks"):
             _, half = compute_look_band(seeds, mean, covariance, level)
             band = {"regret_lower": mean[-1] - half[-1], "regret_upper": mean[-1] + half[-1]}
-        counts = {name: int(cell[name]) for name in (*EVENTS, "undecided")}
+        counts = {name: int(cell[name]) for name in (*events, "undecided")}
     row: dict[str, Any] = {"links": links, **counts}
     for name, (middle, variance) in moments.items():
         width = student_quantile(seeds - 1, level) * math.sqrt(max(variance, 0.0) / seeds)

@@ -1,4 +1,4 @@
-"""Lists all algorithms and reward laws, those of plug-ins among them.
+"""Lists all algorithms, reward laws and worlds, those of plug-ins among them.
 
 Where they are from, who is heard, who is trusted, and their parameters.
 
@@ -24,8 +24,10 @@ def execute(call: Call) -> None:
     """Prints the table."""
     from fmab_jax.algorithms.base import list_algorithms
     from fmab_jax.core.laws import usages
+    from fmab_jax.core.worlds import find_worlds
 
     keys = ("name", "source", "communication", "trusted")
     rows = [[*(x[key] for key in keys), ", ".join(x["parameters"])] for x in list_algorithms()]
     print_rows(("name", "source", "who is heard", "who is trusted", "parameters"), rows)
     print(f"Reward laws, for --rewards: {usages()}")
+    print(f"Worlds, for --world: {usages(find_worlds())}")

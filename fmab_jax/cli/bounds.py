@@ -96,6 +96,9 @@ def execute(call: Call) -> None:
     if algorithm.scale != 1.0:
         refuse("scale", algorithm.scale, "1 for the theorems", "leave it out")
     problem = config.problem
+    if problem.world is not None:
+        allowed = "left out: no theorem covers means that change"
+        refuse("world", problem.world.text(), allowed, "use fmab run")
     if not 0.0 <= problem.rewards.low <= problem.rewards.high <= 1.0:
         text = ":".join(map(str, problem.rewards.describe().values()))
         allowed = "a law of rewards in [0, 1] for the theorems"

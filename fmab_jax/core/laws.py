@@ -39,9 +39,10 @@ def usage(owner: type) -> str:
     return text
 
 
-def usages() -> str:
-    """Returns the formats of the texts of all laws."""
-    return ", ".join(usage(owner) for _, owner in sorted(LAWS_BY_NAME.items()))
+def usages(owners: Mapping[str, Any] | None = None) -> str:
+    """Returns the formats of the texts of all laws, or of other classes by name."""
+    by_name = LAWS_BY_NAME if owners is None else owners
+    return ", ".join(usage(owner) for _, owner in sorted(by_name.items()))
 
 
 def law_of(value: Any, field: str = "rewards") -> Law:

@@ -167,6 +167,8 @@ def describe_run_events(bands: Mapping[str, xr.Dataset]) -> list[str]:
     note = f"{_write_level(next(iter(bands.values())))} Clopper–Pearson interval"
     sentences = []
     for event, words in EVENTS.items():
+        if not any(event in band for band in bands.values()):
+            continue
         shares = group_labels(
             {label: _write_event_share(band, event) for label, band in bands.items()}
         )
@@ -190,6 +192,8 @@ def describe_cell_events(finals: xr.Dataset) -> list[str]:
     dims = list_swept(finals)
     sentences: list[str] = []
     for event, words in EVENTS.items():
+        if event not in finals:
+            continue
         names = (event, f"{event}_lower", f"{event}_upper", "seeds")
         bad, low, high, seeds = read_arrays(finals, names, dims)
         # Configurations of an unfinished sweep may have no seeds yet, and so no interval.

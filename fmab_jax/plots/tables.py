@@ -27,7 +27,9 @@ def check_finals(
     remedy = "pass the final values of a sweep unchanged"
     if not isinstance(finals, xr.Dataset):
         refuse("finals", type(finals).__name__, "a table of final values", remedy)
-    means = [*(_VARIABLES[metric] for metric in metrics), *captions.EVENTS]
+    # Where means change, no arm is lost.
+    events = [event for event in captions.EVENTS if f"{event}_lower" in finals]
+    means = [*(_VARIABLES[metric] for metric in metrics), *events]
     needed = [*(name + end for name in means for end in ("", "_lower", "_upper")), "seeds"]
     attrs = {"level", "description"}
     attrs |= {"server_price", "peer_price"} if "cost" in metrics else set()

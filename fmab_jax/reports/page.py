@@ -171,7 +171,7 @@ def render_page(report: Content) -> str:
         all_pairs=questions.ALL_PAIRS,
         ledgers=_tabulate_ledgers(report),
         wrong=_tabulate_failures(report, cells),
-        unlucky=any(cell.row[event] for cell in cells for event in captions.EVENTS),
+        unlucky=any(cell.row.get(event) for cell in cells for event in captions.EVENTS),
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         script=script,
         style=style,
@@ -305,14 +305,19 @@ def _tabulate_failures(report: Content, cells: Sequence[Cell]) -> Table:
     first = len(heads)
     view = costs.find_shared_view(cell.cost for cell in report.cells)
     heads += [costs.write_leak_heading(view), "seeds"]
-    for event_text in captions.EVENTS.values():
+    # Where means change, no arm is lost.
+    events = [event for event in captions.EVENTS if any(event in cell.row for cell in cells)]
+    for event_text in (captions.EVENTS[event] for event in events):
         heads += [event_text, f"share, {100 * report.level:.6g} %"]
     heads.append("still exploring")
     rows = []
     for cell in cells:
         row = cell.row
         values = [costs.write_leak_cell(cell.cost, view), f"{int(row['seeds']):,}"]
-        for event in captions.EVENTS:
+        for event in events:
+            if event not in row:
+                values += ["-", "-"]
+                continue
             low, high = lost_interval(int(row[event]), int(row["seeds"]), report.level)
             values += [f"{int(row[event]):,}", f"[{100 * low:.2g}, {100 * high:.2g}] %"]
         rows.append([*_list_places(report, cell), *values, f"{int(row['undecided']):,}"])

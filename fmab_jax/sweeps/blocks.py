@@ -16,7 +16,7 @@ from fmab_jax.run.batches import TrialResults, Trials
 from fmab_jax.run.compilation import Sizes
 from fmab_jax.run.configs import Config
 from fmab_jax.run.outputs import collect_accumulators, compute_output, is_shipped, reduce_seeds
-from fmab_jax.run.outputs.standard import NUMBERS, STANDARD
+from fmab_jax.run.outputs.standard import NUMBERS, list_standard, refuse_absent
 from fmab_jax.sweeps.chunks import KINDS, state_name
 
 # A device summary needs so many copies of the curves, in this share of its memory.
@@ -135,7 +135,8 @@ def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[
                 readers = [
                     _make_reader(curves, cell, config) for cell, config in enumerate(configs)
                 ]
-                fields = [{name: read(name) for name in FIELDS} for read in readers]
+                names = [name for name in FIELDS if name in curves or name == "waiting_regret"]
+                fields = [{name: read(name) for name in names} for read in readers]
             states = [
                 reduce_seeds(output, record, config.facts)
                 for record, config in zip(fields, configs, strict=True)
@@ -155,7 +156,7 @@ def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[
         "regret_bin": summary.find_bins(final),
         **{
             output.name: np.stack(_compute_output(output, curves, configs))
-            for output in STANDARD
+            for output in list_standard(configs[0].problem.world is not None)
             if output.coordinate
         },
         "undecided": curves["chosen_arm"] < 0,
@@ -181,6 +182,8 @@ def _make_reader(curves: Series, cell: int, config: Config) -> Callable[[str], n
         dtype, over_time = FIELDS.get(
             name, (np.dtype(np.float64), "time" in accumulators.get(name, ()))
         )
+        if name not in curves:
+            refuse_absent(name)
         values = curves[name][cell] if name in curves else np.zeros_like(curves["regret"][cell])
         # Stored counts have a small type in which outputs would overflow.
         return (values[..., : config.points] if over_time else values).astype(dtype, copy=False)

@@ -94,6 +94,11 @@ class Grid:
             coords[name] = (name, np.array(labels, object if mixed else None), attrs)
         return coords
 
+    @property
+    def has_world(self) -> bool:
+        """Whether means change in a cell."""
+        return any("world" in cell["settings"] for cell in self.cells)
+
     def links(self, cell: Record) -> np.ndarray:
         """Returns the links that a completed round of a cell builds: int64 [meter]."""
         return np.array([cell["links"].get(meter.name, 0) for meter in self.meters], np.int64)

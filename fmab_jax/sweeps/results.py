@@ -17,7 +17,7 @@ from fmab_jax.errors import flag, refuse
 from fmab_jax.files import check_path
 from fmab_jax.run import netcdf, schema
 from fmab_jax.run.outputs import collect_accumulators, compute_output, from_study
-from fmab_jax.run.outputs.standard import STANDARD
+from fmab_jax.run.outputs.standard import STANDARD, list_standard, refuse_absent
 from fmab_jax.sweeps.chunks import Results, as_slice
 from fmab_jax.sweeps.claims import header_in
 from fmab_jax.sweeps.grid import SHARED, Grid
@@ -143,7 +143,7 @@ def _label_curves(
             return variable
         return variable.chunk(sizes, from_array_kwargs={"name": False, "fancy": False})
 
-    outputs = (*STANDARD, *results.outputs)
+    outputs = (*list_standard(grid.has_world), *results.outputs)
     variables: dict[str, Any] = {output.name: make_variable(output) for output in outputs}
     events = {output.name: variables.pop(output.name) for output in outputs if output.coordinate}
     variables["seeds"] = (grid.dims, grid.table([stops[cell] for cell in grid.hashes]))
@@ -254,6 +254,8 @@ class ChunkArray(BackendArray):
             dtype, over_time = schema.FIELDS[name]
             if name == "waiting_regret" and not results.has_array(cell, name):  # nobody waits
                 return np.broadcast_to(0.0, (len(seeds), len(columns)))
+            if not results.has_array(cell, name):
+                refuse_absent(name)
             slots = (as_slice(columns),) if over_time else ()
             return results.read_values(cell, name, seeds, dtype, slots)
 

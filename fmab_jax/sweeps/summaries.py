@@ -13,7 +13,7 @@ from fmab_jax.analysis import summary
 from fmab_jax.core.outputs import Reduce
 from fmab_jax.run import schema
 from fmab_jax.run.outputs import finish_reduction
-from fmab_jax.run.outputs.standard import STANDARD
+from fmab_jax.run.outputs.standard import list_standard
 from fmab_jax.sweeps.chunks import Results
 from fmab_jax.sweeps.grid import Grid
 from fmab_jax.sweeps.precision import relative_width
@@ -58,7 +58,8 @@ def label_summaries(results: Results, grid: Grid, stops: Mapping[str, int]) -> x
         "rounds_histogram": ([*grid.dims, "made"], rounds_histogram),
         "seeds": (grid.dims, grid.table([stops[cell] for cell in grid.hashes])),
     }
-    for name in [output.name for output in STANDARD if output.coordinate] + ["undecided"]:
+    events = [output.name for output in list_standard(grid.has_world) if output.coordinate]
+    for name in [*events, "undecided"]:
         tallies = [dict(zip(*pair, strict=True)) for pair in count(name)]
         series[name] = (grid.dims, grid.table([int(tally.get(1, 0)) for tally in tallies]))
     coords = {

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fmab_jax.core.outputs import Output
+from fmab_jax.errors import refuse
 
 LINKS = Output(
     "links",
@@ -68,3 +69,16 @@ STANDARD = (
         coordinate=True,
     ),
 )
+
+_OF_ONE_BEST = ("agents_lost", "best_arm_lost")
+
+
+def list_standard(has_world: bool) -> tuple[Output, ...]:
+    """Returns the outputs of a result; where means change, no arm is the best one."""
+    return tuple(x for x in STANDARD if not (has_world and x.name in _OF_ONE_BEST))
+
+
+def refuse_absent(field: str) -> None:
+    """Refuses a field of an `Outcome` that runs do not have where means change."""
+    if field in _OF_ONE_BEST:
+        refuse("record", field, "another field where means change", "no arm is the best one")
