@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Int
 
 from fmab_jax.core import arrays
 from fmab_jax.core.curves import NEVER, Curves, Line, draw_line
@@ -82,7 +82,7 @@ class Losses(NamedTuple):
         """K."""
         return self.gaps.shape[-1]
 
-    def of_arm(self, arm: Integer) -> Reals:
+    def of_arm(self, arm: Int[Array, ...]) -> Reals:
         """Returns the gap of an arm, or of several: [...]; [segment, ...] if means change."""
         return self.gaps[..., arm]
 
@@ -194,7 +194,7 @@ def close_epoch(
     ), lines
 
 
-def make_epoch_stretch(trial: Any, state: State, plan: Any, rate: Scalar) -> Stretch:
+def make_epoch_stretch(trial: Any, state: State, plan: Any, rate: Reals) -> Stretch:
     """Returns the stretch of an epoch, in which all agents play the arms in play in turn."""
     rows, weights = trial.accumulator_rows, jnp.where(state.active_mask, 1.0, 0.0)
     share = jnp.broadcast_to(weights / jnp.sum(weights), (rows, len(weights)))

@@ -95,7 +95,9 @@ class BoundProblem:
         """Number of segments: 1 where means do not change."""
         return 1 if self.world is None else self.world.segments
 
-    def _draw_segments(self, world: World, key: Array, horizon: Integer, agents: Scalar) -> Instance:
+    def _draw_segments(
+        self, world: World, key: Array, horizon: Integer, agents: Scalar
+    ) -> Instance:
         """Returns an instance whose means change."""
         first = jnp.asarray(self.values["means"])[0] if self.kind == "fixed" else self._level(key)
         (words,) = keys.stream_keys(key, 0, keys.SEGMENT)

@@ -38,7 +38,8 @@ def overlap(ends: Ends, start: Integer, stop: Integer) -> Int[Array, " segment"]
 
 def find_segment(ends: Ends, slot: Int[Array, "*place"]) -> Int[Array, "*place"]:
     """Returns the segment of each slot; slots after the horizon belong to the last one."""
-    index = jnp.sum(slot[..., None] > ends, axis=-1, dtype=jnp.int32)
+    row = ends.reshape((1,) * slot.ndim + ends.shape)
+    index = jnp.sum(slot[..., None] > row, axis=-1, dtype=jnp.int32)
     return jnp.minimum(index, len(ends) - 1)
 
 
@@ -65,6 +66,4 @@ def reward_keys(key: Array, round_: Integer, segments: int) -> keys.Words:
     first, later = keys.stream_keys(key, round_, keys.REWARD, keys.SEGMENT)
     index = jnp.arange(segments, dtype=jnp.uint32)
     folded = keys.fold_key(later, index)
-    return keys.Words(
-        *(jnp.where(index == 0, x, y) for x, y in zip(first, folded, strict=True))
-    )
+    return keys.Words(*(jnp.where(index == 0, x, y) for x, y in zip(first, folded, strict=True)))

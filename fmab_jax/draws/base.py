@@ -24,7 +24,7 @@ from fmab_jax.mechanisms.base import Mechanism
 Arms = dict[str, Any]
 Sums = dict[str, Float[Array, "arm ..."]]
 Segment = Integer | None
-Read = Callable[[Any], Scalar]
+Read = Callable[[Segment], Reals]
 
 
 class Round(NamedTuple):
@@ -137,7 +137,7 @@ class Draws:
         raise NotImplementedError
 
     def sum_segments(
-        self, round_: Round, draw: Callable[[Words, Segment, Scalar], Reals], read: Read
+        self, round_: Round, draw: Callable[[Words, Segment, Any], Reals], read: Read
     ) -> Reals:
         """Returns the rewards of an epoch: one draw, or the sum of one draw per segment.
 
@@ -149,7 +149,7 @@ class Draws:
         if not self.segments:
             return draw(round_.rewards, None, read(None))
 
-        def draw_segment(segment: Array, pulls: Scalar) -> Reals:
+        def draw_segment(segment: Array, pulls: Reals) -> Reals:
             return draw(Words(*(x[segment] for x in round_.rewards)), segment, pulls)
 
         def add_segment(segment: Array, total: Reals) -> Reals:

@@ -14,7 +14,7 @@ from fmab_jax.core.arrays import rounded
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.keys import Words
 from fmab_jax.core.rare import Table, largest
-from fmab_jax.core.shapes import PerArm, Scalar
+from fmab_jax.core.shapes import PerArm
 from fmab_jax.draws.base import (
     Arms,
     Draws,
@@ -103,7 +103,7 @@ class OnReport(Draws):
         agent = jnp.nonzero(reports_now, size=len(reports_now), fill_value=0)[0].astype(jnp.int32)
         total, fresh = round_.pulls, round_.fresh
         if self.segments:
-            total, fresh = round_.pulls_by_segment, round_.fresh_by_segment
+            total, fresh = round_.pulls_by_segment[None], round_.fresh_by_segment[None]
         if self.remembers:
             pulls, epochs = total - memory.pulls, number - memory.epoch
         else:
@@ -134,12 +134,12 @@ class OnReport(Draws):
             exists = place < count
             lane = agent.astype(jnp.uint32) * jnp.uint32(self.arms) + arms["arm"]
 
-            def read(segment: Segment) -> Scalar:
+            def read(segment: Segment) -> PerArm:
                 index = place if segment is None else place * self.segments + segment
                 pulls = round_.reports.pulls[index]
                 return jnp.where(alive & exists & (round_.fresh > 0.0), pulls, 0.0)
 
-            def draw(words: Words, segment: Segment, pulls: Scalar) -> PerArm:
+            def draw(words: Words, segment: Segment, pulls: PerArm) -> PerArm:
                 params = (self._read(x, agent, segment) for x in arms["parameters"])
                 return self.law.total(*words, lane, pulls, *params)
 

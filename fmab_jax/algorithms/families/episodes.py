@@ -351,7 +351,9 @@ class _Seed(NamedTuple):
         exists = (arm >= 0) & (arm < arms)
         gap = jnp.where(exists, gaps.at[..., arm].get(mode="clip"), jnp.nan)
         lane = jnp.clip(arm, 0, arms - 1).astype(jnp.uint32)[None]
-        parts = None if ends is None else self.sharing * overlap(ends, run.slot, end)
+        parts = None
+        if ends is not None:
+            parts = self.sharing * overlap(ends, run.slot, end).astype(jnp.float64)
         reward, noise = self.draw(number, lane, pulls[None], parts)
         mask = jnp.arange(arms, dtype=jnp.int32) == arm
         pulls_by_arm, sums, noises = (jnp.where(mask, x, 0.0) for x in (pulls, reward[0], noise[0]))
@@ -391,14 +393,14 @@ class _Seed(NamedTuple):
     def find_segments(self, place: Array) -> Array:
         """Returns the segment of the slot after each number of slots."""
         assert self.instance.segments is not None
-        return find_segment(self.instance.segments.ends, place + 1)
+        return find_segment(self.instance.segments.ends, place.astype(jnp.int64) + 1)
 
     def draw_first(self, pulls: PerArm) -> tuple[PerArm, PerArm]:
         """Draws one slot of every arm."""
         number, arm = jnp.int32(1), jnp.arange(len(pulls), dtype=jnp.uint32)
         if self.instance.segments is None:
             return self.draw(number, arm, pulls)
-        segment = self.find_segments(arm.astype(jnp.int32))
+        segment = self.find_segments(arm)
         parameters = [x[0][segment, arm] for x in self.instance.segments.parameters]
         rewards, noise = (keys.stream_key(self.key, number, x) for x in (keys.REWARD, keys.NOISE))
         k0, k1 = (jnp.broadcast_to(word, arm.shape) for word in rewards)
