@@ -39,6 +39,7 @@ NAMES = (
     "fig13_heterogeneity",
     "readings",
     "theory_runs",
+    "worlds",
     "audit",
     "claims",
     "arena",

@@ -30,6 +30,7 @@ from experiments import (
     figures,
     pictures,
     table2_fig11_hybrid,
+    worlds,
 )
 from fmab_jax.errors import refuse
 
@@ -134,4 +135,5 @@ WAYS: Mapping[str, Callable[..., Draw]] = {
     r"arena_front_(?:messages|sums|actions)": _front,
     "arena_radius": arena_fronts_figures.radius_page,
     "audit": _audit,
+    "worlds": worlds.page,
 }

@@ -124,7 +124,8 @@ def run(trial: Any, instance: Instance, grid: Array, key: Array, last: Array) ->
         last: Slot at which a run is over.
     """
     draws, ends = trial.draws, None if instance.segments is None else instance.segments.ends
-    layout = choose(*instance.gaps.shape, trial.elementwise)
+    trials, count = instance.gaps.shape
+    layout = choose(trials, count, trial.elementwise)
     map_trials = layout.map_trials
     of_means = {"best": "max", **({"play": "first_max"} if trial.waits else {})}
     of_active = {"active": "sum", "gaps": "sum", "optimal": "sum", "best_arm": "first_max"}

@@ -1,5 +1,6 @@
 """Files of forty lines outside the package: elimination by variance, UCB2, staircase noise."""
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,48 @@ def test_the_mechanism_of_the_page_runs_as_it_stands(tmp_path, monkeypatch, caps
     sizes = "--agents 5 --arms 4 --horizon 2e3 --seeds 4 --no-figure --out r"
     assert main([*words.split(), *sizes.split()]) == 0 and fmab.load("r.nc").mechanism.size == 2
     assert "as claimed" in capsys.readouterr().out
+
+
+SEASONS = (Path(__file__).parents[1] / "docs/own_world.md").read_text("utf-8")
+
+
+def test_the_world_of_the_page_runs_as_it_stands(tmp_path, monkeypatch, capsys):
+    """Would catch a page whose code fails, and a world that a store or a file does not know."""
+    monkeypatch.chdir(tmp_path)
+    source = SEASONS.split("```python\n")[1].split("```")[0]
+    assert len(source.splitlines()) <= 40
+    Path("seasons.py").write_text(source, "utf-8")
+    load_plugin("seasons.py")
+    problem = {"agents": 4, "arms": 3}
+    run = {"horizon": 1000, "seeds": 4}
+    worlds = [None, "seasons:2", "seasons:2,0.9"]
+    data = fmab.sweep("ucb1", **problem, **run, world=worlds, store="s")
+    assert data.world.values.tolist() == ["none", "seasons", "seasons:2,0.9"]
+    assert (fmab.open_sweep("s").regret == data.regret).all()
+    # Floats are traced: both worlds of two years share a program.
+    assert data.attrs["compilations"] == 2
+    assert "best_arm_lost" not in data.coords and "agents_lost" not in data
+    one = fmab.simulate(fmab.ucb1(), fmab.Problem.uniform(**problem, world="seasons:2,0.9"), **run)
+    assert (one.regret.values == data.regret.isel(world=2).values).all()
+    assert (data.regret.isel(world=0) != data.regret.isel(world=1)).any()
+    assert json.loads(one.attrs["settings"])["world"] == "world seasons:2,0.9"
+    sizes = "--agents 4 --arms 3 --horizon 1e3 --seeds 4"
+    words = f"sweep ucb1 --plugin seasons.py --world none seasons:2,0.9 {sizes} --out t"
+    assert main([*words.split(), "--save-study", "study.toml"]) == 0
+    assert 'world = ["none", "seasons:2,0.9"]' in Path("study.toml").read_text("utf-8")
+    assert main("sweep --study study.toml --plugin seasons.py --out u".split()) == 0
+    again = fmab.open_sweep("u").regret.values
+    assert (again == data.regret.isel(world=[0, 2]).values).all()
+    words = f"run ucb1 --plugin seasons.py --world seasons:3,0.7 {sizes} --out r"
+    assert main(words.split()) == 0 and Path("r.png").exists()
+    assert "world seasons:3,0.7" in Path("r.txt").read_text("utf-8")
+    table = fmab.final_table(fmab.load("r.nc"))
+    assert "best_arm_lost" not in table and "worse_arm_played" in table
+    kept = fmab.sweep("ucb1", **problem, **run, world="seasons", keep="summary")
+    assert "best_arm_lost" not in kept and "worse_arm_played" in kept
+    assert main(["algorithms"]) == 0 and "drifting[:CHANGES][,SHARE]" in capsys.readouterr().out
+    assert main("bounds cdp --world drifting --epsilon 1".split()) == 2
+    assert "no theorem covers means that change" in capsys.readouterr().err
 
 
 def test_the_noise_of_the_page_has_the_law_of_its_source():

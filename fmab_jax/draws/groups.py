@@ -100,7 +100,7 @@ class Groups(Draws):
                 first = self.first.astype(jnp.uint32)[None] * jnp.uint32(self.arms) + arm
                 cumulants = at_segment(arms["cumulants"], segment)
                 place = None if segment is None else (segment, self.segments)
-                fixed = (sizes, cumulants, self.arms, place, members, *tables)
+                fixed: Any = (sizes, cumulants, self.arms, place, members, *tables)
                 return sample_group_sum(self.law, words, first, arm, pulls, *fixed)
             parameters = [at_segment(x, segment)[:, None] for x in arms["parameters"]]
             return self.law.total(*words, lane, pulls * sizes, *parameters)
