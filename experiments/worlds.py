@@ -24,10 +24,10 @@ ALGORITHMS = {
     "KL-SE, ε = 10": fmab.kl_se(10.0),
 }
 ALT = (
-    "Regret of five algorithms where means never change, change once, and change three times. "
-    "Until the first change the panels are equal. After it CDP-MAB and KL-SE, which eliminated "
-    "arms for good, have the largest regret and never recover; Thompson sampling trusts its old "
-    "counts nearly as long; UCB1 and GosInE go on exploring and recover best."
+    "Regret of five algorithms where means never change, change once, and change three times."
+    " Until the first change the panels are equal. From then on regret of CDP-MAB and KL-SE "
+    "grows in a line: they play one arm for good. Thompson sampling and GosInE find the new "
+    "best arm, but late. UCB1, which explores most, has the least regret."
 )
 QUICK = {"seeds": 10}
 

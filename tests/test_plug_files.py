@@ -134,7 +134,7 @@ def test_the_world_of_the_page_runs_as_it_stands(tmp_path, monkeypatch, capsys):
     words = f"sweep ucb1 --plugin seasons.py --world none seasons:2,0.9 {sizes} --out t"
     assert main([*words.split(), "--save-study", "study.toml"]) == 0
     assert 'world = ["none", "seasons:2,0.9"]' in Path("study.toml").read_text("utf-8")
-    assert main("sweep --study study.toml --plugin seasons.py --out u".split()) == 0
+    assert main("sweep study.toml --plugin seasons.py --out u".split()) == 0
     again = fmab.open_sweep("u").regret.values
     assert (again == data.regret.isel(world=[0, 2]).values).all()
     words = f"run ucb1 --plugin seasons.py --world seasons:3,0.7 {sizes} --out r"
