@@ -221,10 +221,10 @@ def finish_run(trial: Any, losses: Losses, grid: Array, state: State, curves: Cu
         trial.accumulators, state.accumulators, make_stretch, grid, losses.ends
     )
     mean_gap = state.gaps / state.active.astype(jnp.float64)
-    lost: Any = jnp.where(state.best_eliminated, trial.agents, 0.0).astype(jnp.int32)
+    agents_lost: Any = jnp.where(state.best_eliminated, trial.agents, 0.0).astype(jnp.int32)
     if losses.ends is not None:
         # An arm that was best is not lost where means change; what counts at T is the last segment.
-        lost, gap, mean_gap = None, gap[-1], mean_gap[-1]
+        agents_lost, gap, mean_gap = None, gap[-1], mean_gap[-1]
     return Outcome(
         # An equation returned NaN.
         regret=jnp.where(jnp.isnan(state.pulls), jnp.nan, curves.regret),
@@ -234,7 +234,7 @@ def finish_run(trial: Any, losses: Losses, grid: Array, state: State, curves: Cu
         arms_reported=state.arms_reported,
         active_arms=state.active,
         chosen_arm=jnp.where(has_decided, state.best_arm, -1),
-        agents_lost=lost,
+        agents_lost=agents_lost,
         agents_worse=jnp.where(has_decided & (gap > 0.0), trial.agents, 0.0).astype(jnp.int32),
         final_gap=jnp.where(has_decided, gap, mean_gap),
         accumulator_values=finish_accumulators(

@@ -63,7 +63,7 @@ def reward_keys(key: Array, round_: Integer, segments: int) -> keys.Words:
 
     The first segment has the key of a round without segments.
     """
-    first, later = keys.stream_keys(key, round_, keys.REWARD, keys.SEGMENT)
+    first, stream = keys.stream_keys(key, round_, keys.REWARD, keys.SEGMENT)
     index = jnp.arange(segments, dtype=jnp.uint32)
-    folded = keys.fold_key(later, index)
+    folded = keys.fold_key(stream, index)
     return keys.Words(*(jnp.where(index == 0, x, y) for x, y in zip(first, folded, strict=True)))

@@ -77,7 +77,7 @@ def combine_outcomes(
     votes = jax.nn.one_hot(outcomes.chosen_arm, arms, dtype=jnp.int32)
     playing = jnp.sum(mask_padding(votes), axis=0, dtype=jnp.int32)
     exploring = count - jnp.sum(playing, dtype=jnp.int32)
-    most, lost = jnp.argmax(playing).astype(jnp.int32), outcomes.agents_lost
+    most, agents_lost = jnp.argmax(playing).astype(jnp.int32), outcomes.agents_lost
 
     return Outcome(
         regret=sum_agents(outcomes.regret),
@@ -87,7 +87,7 @@ def combine_outcomes(
         arms_reported=max_agents(outcomes.arms_reported),
         active_arms=max_agents(outcomes.active_arms),
         chosen_arm=jnp.where(exploring > playing[most], -1, most),
-        agents_lost=None if lost is None else jnp.sum(mask_padding(lost)),
+        agents_lost=None if agents_lost is None else jnp.sum(mask_padding(agents_lost)),
         agents_worse=jnp.sum(mask_padding(outcomes.agents_worse)),
         final_gap=sum_agents(outcomes.final_gap) / agents,
         accumulator_values={

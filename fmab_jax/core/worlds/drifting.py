@@ -56,5 +56,5 @@ class Drifting(World):
             return level, level
 
         draws = keys.uniform(*words, lane), keys.uniform(*words, lane, 1)
-        _, later = lax.scan(change, first, draws)
-        return jnp.concatenate([first[None], later])
+        _, levels = lax.scan(change, first, draws)
+        return jnp.concatenate([first[None], levels])
