@@ -1,4 +1,4 @@
-"""Validation shared by every room: a refusal says field, value, allowed range and remedy."""
+"""Validation shared by every folder: a refusal says field, value, allowed range and remedy."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def check_algorithm(
     same = partial(_check_same, algorithm)
     # Every slot, which also shows that regret is exact wherever it is recorded.
     slots, one_device = np.arange(horizon + 1), tuple(devices[:1])
-    config, room = bound(times=slots), pad_agents(problem.agents)
+    config, padded = bound(times=slots), pad_agents(problem.agents)
     whole = run([config], 8, one_device)
     _check_at_most(algorithm, whole, config)
     compilation.compile_program.cache_clear()
@@ -85,13 +85,13 @@ def check_algorithm(
     # A neighbour of the same program ends sooner; without one, it is the same trial.
     short = slots * max(1, horizon // 3) // horizon
     neighbour = config._replace(
-        trial=algorithm.bind(problem, int(short[-1]), exchange=config.exchange, padded_agents=room),
+        trial=algorithm.bind(problem, int(short[-1]), exchange=config.exchange, padded_agents=padded),
         grid=np.pad(short, (0, len(config.grid) - len(short)), mode="edge"),
     )
     neighbour = neighbour if neighbour.program == config.program else config
     mixed = run([config, neighbour], 8, one_device)
     same("batch", *jax.tree.map(lambda rows: rows[::2], (whole, mixed)))
-    same("room", whole, run([bound(times=slots, padded_agents=4 * room)], 8, one_device))
+    same("padding", whole, run([bound(times=slots, padded_agents=4 * padded)], 8, one_device))
     unchecked = {}
     if len(devices) > 1:
         same("devices", whole, run([config], 8 * len(devices), tuple(devices)))

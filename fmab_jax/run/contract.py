@@ -34,7 +34,7 @@ PROMISES = {
     "exact": "A curve has the same value at a slot, whichever other slots are recorded.",
     "batch": "A seed's bits depend on its configuration and the seed, not on batch or neighbours.",
     "again": "Running the same trials again, compiled anew, gives the same bits.",
-    "room": "Rows that agents are padded to change no bit.",
+    "padding": "Rows that agents are padded to change no bit.",
     "devices": "The number of devices changes no bit.",
     "rewards": "The reward law keeps to its range, with the cumulants that it states, everywhere.",
     "law": "Final regret has the law of the slow reference.",
