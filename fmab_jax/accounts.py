@@ -15,8 +15,9 @@ from jaxtyping import Array, Bool
 from fmab_jax.core import arrays
 from fmab_jax.core.curves import NEVER, Curves, Line, draw_line
 from fmab_jax.core.outputs import Stretch, accumulate, finish_accumulators, start_accumulators
-from fmab_jax.core.shapes import Integer, PerArm, Scalar, Truth
+from fmab_jax.core.shapes import Integer, PerArm, PyTree, Scalar, Truth
 from fmab_jax.core.trials import Outcome
+from fmab_jax.draws.base import Arms
 
 
 class State(NamedTuple):
@@ -50,9 +51,9 @@ class State(NamedTuple):
     best_eliminated: Truth
     rounds: Integer
     arms_reported: Integer
-    memory: Any
+    memory: PyTree
     active_mask: Bool[Array, " place"]
-    accumulators: tuple[Any, ...]
+    accumulators: tuple[PyTree, ...]
 
 
 def power_of_two_above(gaps: PerArm) -> Scalar:
@@ -95,7 +96,7 @@ def is_running(trial: Any, state: State, last: Integer) -> Truth:
 
 
 def close_epoch(
-    trial: Any, gaps: PerArm, grid: Array, state: State, plan: Any, reduced: Any, scale: Scalar
+    trial: Any, gaps: PerArm, grid: Array, state: State, plan: Any, reduced: Arms, scale: Scalar
 ) -> tuple[State, tuple[Line, ...]]:
     """Returns the state after an epoch and its wait, and the lines of its regret."""
     number, never, zero = plan.round.number, jnp.int64(NEVER), jnp.zeros(())

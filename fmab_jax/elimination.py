@@ -25,7 +25,7 @@ from fmab_jax.core import arrays, keys
 from fmab_jax.core.curves import Line, start_curves
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.rare import map_distinct
-from fmab_jax.core.shapes import Integer, PerArm, Scalar, Truth
+from fmab_jax.core.shapes import Integer, PerArm, PyTree, Scalar, Truth
 from fmab_jax.core.trials import Outcome, checked
 from fmab_jax.draws.base import Arms, Draws, Round, map_constants
 from fmab_jax.layouts import choose
@@ -85,7 +85,7 @@ class Aggregate(NamedTuple):
     noises: Scalar | PerArm
     best_noises: Scalar
     radius: Scalar
-    precomputed: Any = ()
+    precomputed: PyTree = ()
 
 
 class Plan(NamedTuple):
@@ -108,8 +108,8 @@ class Plan(NamedTuple):
     epoch: Epoch
     radius: Scalar
     round: Round
-    memory: Any
-    precomputed: Any = ()
+    memory: PyTree
+    precomputed: PyTree = ()
 
 
 def run(trial: Any, instance: Instance, grid: Array, key: Array, last: Array) -> Outcome:
@@ -233,11 +233,11 @@ def eliminate_arms(arms: Arms, inputs: tuple[Any, Plan, Arms, Scalar]) -> tuple[
     }
 
 
-def precompute(trial: Any, plan: Plan) -> Any:
+def precompute(trial: Any, plan: Plan) -> PyTree:
     """Returns the results of `Elimination.precompute` for all trials."""
     inputs = {name: getattr(plan.epoch, name) for name in trial.precompute_fields}
 
-    def compute(inputs: dict[str, Array], radius: Scalar, params: dict[str, Scalar]) -> Any:
+    def compute(inputs: dict[str, Array], radius: Scalar, params: dict[str, Scalar]) -> PyTree:
         fields: dict[str, Any] = dict.fromkeys(Epoch._fields, jnp.full((), jnp.nan))
         return trial.algorithm.precompute(
             Epoch(**fields | inputs | {"params": params, "mechanism": trial.draws.mechanism}),

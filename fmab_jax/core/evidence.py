@@ -33,7 +33,7 @@ PerPlace = Float[Array, " place"]
 
 # Without noise, larger tilts do not help.
 _FARTHEST = 30.0
-# Any tilt is valid, so two digits are enough.
+# Every tilt is valid, so two digits are enough.
 _STEPS = 5
 # Means q with a sharpest pair of tilts, equidistant on the variance-stabilising scale.
 _PLACES = 16

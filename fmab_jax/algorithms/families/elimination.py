@@ -26,7 +26,7 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Accumulator
 from fmab_jax.core.problems import Problem
-from fmab_jax.core.shapes import STATIC, PerArm, PerRow, Scalar
+from fmab_jax.core.shapes import STATIC, PerArm, PerRow, PyTree, Scalar
 from fmab_jax.core.trials import Outcome
 from fmab_jax.draws import ByAgent, Draws, OnReport, SplitArms
 from fmab_jax.elimination import Aggregate as Aggregate
@@ -161,7 +161,7 @@ class Elimination(Algorithm):
         return deficit >= 2.0 * radius
 
     @classmethod
-    def precompute(cls, epoch: Epoch, radius: Scalar) -> Any:
+    def precompute(cls, epoch: Epoch, radius: Scalar) -> PyTree:
         """Computes, once per epoch, what `worse` reads as ``aggregate.precomputed``.
 
         A pytree of arrays that do not depend on data.

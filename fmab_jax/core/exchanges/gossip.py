@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -12,6 +11,7 @@ from fmab_jax.core import graphs
 from fmab_jax.core.exchanges.flooding import USED
 from fmab_jax.core.exchanges.table import Exchange, Meter, View
 from fmab_jax.errors import count, real, refuse
+from fmab_jax.lazy_imports import nx
 
 PAIRS = Meter("pairs", "peer", True, "pairs that average")
 
@@ -24,7 +24,7 @@ WORK_MAX = 2 * 10**10
 _SEED = 0
 
 
-def gossip(graph: Any, tolerance: float = 1e-3) -> Exchange:
+def gossip(graph: nx.Graph, tolerance: float = 1e-3) -> Exchange:
     """Returns the exchange of randomised pairwise averaging over a graph, to a tolerance.
 
     S. Boyd, A. Ghosh, B. Prabhakar and D. Shah, "Randomized gossip algorithms", IEEE Trans.
