@@ -201,7 +201,7 @@ def sum_mass(u: Reals, trials: Reals, probability: Reals, steps: int = _MOST_STE
     return jnp.where(flip, trials - k, k)
 
 
-def _over(step: Integer | np.integer) -> Scalar:
+def _over(step: Integer | np.integer) -> Scalar | np.floating:
     """Returns 1 / (step + 1); XLA would launch a kernel for each quotient of scalars."""
     return _OVER[step] if isinstance(step, np.integer) else jnp.asarray(_OVER)[step]
 

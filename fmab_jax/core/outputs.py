@@ -200,7 +200,7 @@ class Record:
         self._arrays = arrays
         self._accumulators = {accumulator.name: accumulator for accumulator in accumulators}
 
-    def __getitem__(self, name: str) -> np.ndarray:
+    def __getitem__(self, name: str) -> Any:
         """Returns the array of a name; for a `Reduce`, an array of JAX.
 
         Raises:

@@ -121,7 +121,7 @@ def _as_texts(cells: pd.Series) -> pd.Categorical:
     return _relabel(codes, map(_text_of, values))
 
 
-def _relabel(codes: np.ndarray, texts: Iterable[str | None]) -> pd.Categorical:
+def _relabel(codes: np.ndarray | pd.Series, texts: Iterable[str | None]) -> pd.Categorical:
     """Returns [row] labels; texts may repeat; an empty text or a code of -1 is missing."""
     places, labels = pd.factorize(np.array([text or None for text in texts], object))
     return pd.Categorical.from_codes(np.append(places, -1)[codes], labels)

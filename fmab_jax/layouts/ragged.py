@@ -8,7 +8,7 @@ so each loop reads one list and writes another.
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -310,6 +310,6 @@ def _lead_of_rows(real: Array, owner: Array, arm: Array, x: Array, leaders: _Lea
     return lax.fori_loop(0, len(owner), update, leaders)
 
 
-_AXES: tuple[Any, Any] = None, 0  # rows differ, values do not
+_AXES: tuple[PyTree, ...] = None, 0  # rows differ, values do not
 _TABLE_AXES = Table(*_AXES)
 _REDUCTIONS: dict[str, Function] = {"sum": _add, "max": _raise, "first_max": _lead, "by_arm": _mark}
