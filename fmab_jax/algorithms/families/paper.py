@@ -83,7 +83,8 @@ class PaperElimination(NoisyMessages):
         """Returns epsilon, and N epsilon, the leak of one message (Theorem 1)."""
         by_message, agents = self.epsilon_message is not UNSET, exchange.reporting
         value = self.epsilon_message if by_message else self.epsilon
-        level = value if isinstance(value, float) else math.inf
+        assert not isinstance(value, Unset)
+        level = math.inf if value is None else value
         epsilon = level / agents if by_message else level
         return {"epsilon": epsilon, "epsilon_message": epsilon * agents}
 

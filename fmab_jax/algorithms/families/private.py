@@ -106,7 +106,8 @@ class Private(Algorithm):
     @property
     def noise_level(self) -> float:
         """Epsilon as a number; infinity for no noise."""
-        return self.epsilon if isinstance(self.epsilon, float) else math.inf
+        assert not isinstance(self.epsilon, Unset)
+        return math.inf if self.epsilon is None else float(self.epsilon)
 
 
 def check_unit_rewards(law: Law, epsilon: float) -> None:
