@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 
@@ -233,7 +232,7 @@ class Problem:
 
     @classmethod
     def ratings(
-        cls, levels: Sequence[float], probabilities: ArrayLike, agents: int | None = None
+        cls, levels: ArrayLike, probabilities: ArrayLike, agents: int | None = None
     ) -> Problem:
         """Rewards are ratings: finitely many levels, each with a probability.
 
