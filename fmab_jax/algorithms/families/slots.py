@@ -23,7 +23,7 @@ from fmab_jax.core.shapes import (
     TruthPerRowArm,
 )
 
-Params = dict[str, Scalar]
+Params = dict[str, Scalar | float]
 State = PyTree
 
 

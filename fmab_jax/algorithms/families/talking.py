@@ -43,7 +43,7 @@ class Pooled(IndexPolicy):
     @staticmethod
     def due(state: State, slot: Slot, params: Params) -> Truth:
         """Tells whether there is a server, which hears every slot."""
-        return params["pooled"] > 0.0
+        return jnp.asarray(params["pooled"]) > 0.0
 
 
 class OnGraph(IndexPolicy):
