@@ -165,8 +165,8 @@ def precompute(trial: BoundElimination, plan: Plan) -> PyTree:
 
     def compute(inputs: dict[str, Array], radius: Scalar, params: dict[str, Scalar]) -> PyTree:
         values: dict[str, object] = {**inputs, "params": params, "mechanism": trial.draws.mechanism}
-        unread = jnp.full((), jnp.nan)
-        epoch = Epoch._make(values.get(name, unread) for name in Epoch._fields)
+        nan = jnp.full((), jnp.nan)
+        epoch = Epoch._make(values.get(name, nan) for name in Epoch._fields)
         return trial.algorithm.precompute(epoch, radius)
 
     return map_distinct(compute, inputs, plan.radius, plan.epoch.params)
