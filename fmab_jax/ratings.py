@@ -11,7 +11,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -309,7 +308,7 @@ def from_table(
     )
 
 
-def _check_counts(*numbers: object) -> list[Any]:
+def _check_counts(*numbers: object) -> list[int | None]:
     """Returns the counts of `from_table`; the first two may be None."""
     few = (1, 2**40, "give the fewest ratings that are enough")
     limits = {

@@ -8,8 +8,8 @@ the functions of a simulation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from fmab_jax.run.contract import refuse_errors
 # data sets; with ``compete`` only the stream that tells most counts. ``draw(data, batch)`` returns
 # ``size`` runs of a data set, others in every batch, and ``show(stream, runs)`` what is seen.
 Exposure = Uploads | Releases | Actions
+# A function and its last arguments; or why no run shows the row.
+_Way = tuple[Callable[..., Exposure | str], *tuple[int, ...]] | str
 
 
 class Unseen(NamedTuple):
@@ -54,7 +56,7 @@ def list_exposures(
 
     Call it in `fmab_jax.core.scope.own_settings`.
     """
-    exposures: dict[Any, Exposure] = {}
+    exposures: dict[_Way, Exposure] = {}
     unseen = []
     of_a_family = _is_of_a_family(algorithm, exchange)
     # Of two rows about the same, the smaller epsilon is the stronger claim.
@@ -65,10 +67,11 @@ def list_exposures(
         for view, way in ways:
             if way in exposures or view not in ("", *views):
                 continue
-            exposure = way
-            if not isinstance(way, str):
-                show, *details = way
-                exposure = show(algorithm, exchange, row, np.uint32(root), *details)
+            exposure = (
+                way
+                if isinstance(way, str)
+                else way[0](algorithm, exchange, row, np.uint32(root), *way[1:])
+            )
             if isinstance(exposure, str):
                 unseen.append(Unseen(row.viewer, row.observation, float(row.epsilon), exposure))
             else:
@@ -112,7 +115,9 @@ def _is_of_a_family(algorithm: Algorithm, exchange: Exchange) -> bool:
     return isinstance(trial, (EliminationTrial, EpisodesTrial, index_trial.IndexTrial))
 
 
-def _list_views(algorithm: Algorithm, exchange: Exchange, row: Disclosure) -> list[tuple[str, Any]]:
+def _list_views(
+    algorithm: Algorithm, exchange: Exchange, row: Disclosure
+) -> list[tuple[str, _Way]]:
     """Returns the views of a row: a function and its arguments, or why no run shows it."""
     if row.viewer in (ledgers.ACTIONS, ledgers.OUTSIDE):
         if not isinstance(algorithm, Elimination):

@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
 
 from fmab_jax.analysis.epochs import Epochs as Epochs
 from fmab_jax.analysis.epochs import Schedule, plan_epochs
@@ -88,9 +89,17 @@ class _Model(Schedule):
         return self.exchange.agents * float(self.gaps.max())
 
 
+class _Options(TypedDict, total=False):
+    """Optional arguments of `bounds`."""
+
+    rounds: int | None
+    schedule_gap: float | None
+    heterogeneous: bool
+
+
 def bounds(
-    gaps: Any,
-    exchange: Any,
+    gaps: ArrayLike,
+    exchange: Exchange,
     horizon: int,
     epsilon: float | None,
     *,
@@ -138,12 +147,12 @@ def bounds(
 
 
 def regret_curve(
-    times: Any,
-    gaps: Any,
-    exchange: Any,
+    times: ArrayLike,
+    gaps: ArrayLike,
+    exchange: Exchange,
     horizon: int,
     epsilon: float | None,
-    **options: Any,
+    **options: Unpack[_Options],
 ) -> Float[np.ndarray, " time"]:
     """Bounds the expected cumulative regret by each slot of ``times``; the rest as in `bounds`.
 
@@ -174,7 +183,11 @@ def regret_curve(
 
 
 def closed_form(
-    gaps: Any, exchange: Any, horizon: int, epsilon: float | None, **options: Any
+    gaps: ArrayLike,
+    exchange: Exchange,
+    horizon: int,
+    epsilon: float | None,
+    **options: Unpack[_Options],
 ) -> Bounds:
     """Bounds the same as `bounds` in the form of Theorems 1-4; arguments as there.
 
@@ -220,12 +233,12 @@ def closed_form(
 
 
 def _build_model(
-    gaps: Any,
-    exchange: Any,
-    horizon: Any,
-    epsilon: Any,
-    rounds: Any = None,
-    schedule_gap: Any = None,
+    gaps: ArrayLike,
+    exchange: Exchange,
+    horizon: int,
+    epsilon: float | None,
+    rounds: int | None = None,
+    schedule_gap: float | None = None,
     heterogeneous: bool = False,
 ) -> _Model:
     if not isinstance(exchange, Exchange):

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import xarray as xr
 
@@ -46,7 +46,7 @@ class Table(NamedTuple):
 
 
 def write_report(
-    sources: Any,
+    sources: Sources,
     out: str | os.PathLike[str] = "report.html",
     *,
     title: str | None = None,
@@ -114,7 +114,7 @@ def check_out(out: object, overwrite: bool) -> Path:
     return path
 
 
-def read_results(sources: Any) -> dict[str, xr.Dataset]:
+def read_results(sources: Sources) -> dict[str, xr.Dataset]:
     """Returns results by label."""
     if isinstance(sources, (str, os.PathLike, xr.Dataset)):
         sources = [sources]
@@ -324,7 +324,7 @@ def _write_interval(row: Mapping[str, float]) -> str:
 
 
 @functools.cache
-def _load_templates() -> Any:
+def _load_templates() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(
