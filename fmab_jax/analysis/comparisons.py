@@ -140,7 +140,7 @@ def compare_all(
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
     if isinstance(data, xr.Dataset) and {"regret", "regret_mean"} & set(data):
         return adjust_p_values(_compare_grid(data, level))
-    if isinstance(data, xr.Dataset) or not isinstance(data, Mapping) or not data:
+    if not isinstance(data, Mapping) or isinstance(data, xr.Dataset) or not data:
         allowed = "the results of a sweep, or runs by label"
         refuse("data", type(data).__name__, allowed, "write {'label': data}")
     runs = {str(label): run for label, run in data.items()}

@@ -114,7 +114,7 @@ def _read_leak(data: xr.Dataset, row: Record) -> float:
 def _parse_number(value: str | float | None) -> float:
     """Returns a label as a number; NaN for a text that is none."""
     try:
-        return float(value)
+        return math.nan if value is None else float(value)
     except (TypeError, ValueError):
         return math.nan
 

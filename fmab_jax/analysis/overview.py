@@ -28,7 +28,8 @@ FORMATS = ("text", "latex", "html", "markdown", "csv")
 # Letters that pdflatex lacks or reads as commands.
 _COMMANDS = "textbackslash{} textasciicircum{} textasciitilde{} textless{} textgreater{}".split()
 _SYMBOLS = "pm varepsilon delta infty times".split()
-_LATEX = {letter: f"\\{letter}" for letter in "&%_#${}"} | {"–": "--"}
+_LATEX: dict[str, str | int | None] = {"–": "--"}
+_LATEX |= {letter: f"\\{letter}" for letter in "&%_#${}"}
 _LATEX |= {letter: f"\\{name}" for letter, name in zip("\\^~<>", _COMMANDS, strict=True)}
 _LATEX |= {letter: f"$\\{name}$" for letter, name in zip("±εδ∞×", _SYMBOLS, strict=True)}
 # Letters of a line in the heading of a column of short numbers.

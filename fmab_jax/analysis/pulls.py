@@ -252,7 +252,7 @@ def expose_rounds(
     def slots() -> np.ndarray:
         """Returns the first slot after each round, or of a wait."""
         number = np.arange(1, 2 if sees_waits else decisive[-1] + 2)
-        pulls = rounds.pulls[: len(number)].astype(np.int64)
+        pulls = np.asarray(rounds.pulls[: len(number)]).astype(np.int64)
         return ARMS * pulls + int(exchange.wait) * (number - sees_waits) + 1
 
     if sees_waits or decisive:
@@ -307,7 +307,7 @@ def _build_near_decisions(
             terms *= at + 1 if algorithm.remembers else 1
             gammas = [rng.standard_gamma(2.0 * terms, 10**6) for _ in range(2)]
             noise = float(rounds.scale[at]) * (gammas[0] - gammas[1])
-        pulls = (rounds.pulls if algorithm.remembers else rounds.fresh)[at]
+        pulls = float((rounds.pulls if algorithm.remembers else rounds.fresh)[at])
         for chance in _CHANCES if trial.draws.noisy else _CHANCES[:1]:
             short = float(np.quantile(noise, 1.0 - chance)) * heaviest
             lead = 2.0 * float(rounds.radius[at]) + (0.5 * heaviest - max(short, 0.0)) / pulls

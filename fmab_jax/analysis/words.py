@@ -10,7 +10,7 @@ import hashlib
 import math
 import numbers
 from collections.abc import Iterable, Mapping
-from typing import TypeGuard
+from typing import SupportsInt, TypeGuard
 
 import xarray as xr
 
@@ -56,7 +56,7 @@ def write_label(label: str | float) -> str:
     return str(int(number)) if number.is_integer() else repr(number)
 
 
-def write_count(number: float) -> str:
+def write_count(number: SupportsInt) -> str:
     """Writes a whole number: powers of ten from 10^4 on as such, others in groups of three."""
     text = str(int(number))
     if len(text) > 4 and text == "1" + "0" * (len(text) - 1):
@@ -71,15 +71,14 @@ def write_short(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 1000 or number == int(number) else f"{number:.4g}"
 
 
-def write_quantity(symbol: str, number: float, noun: str) -> str:
+def write_quantity(symbol: str, number: SupportsInt, noun: str) -> str:
     """Writes a fact such as "M = 50 agents"."""
     return f"{symbol}{write_count(number)} {noun}{'s' * (int(number) != 1)}"
 
 
 def is_number(value: object) -> TypeGuard[float]:
     """Tells whether a value is a number to be placed on an axis."""
-    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return real and not math.isnan(value)
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and not math.isnan(value)
 
 
 def write_tick(coordinate: xr.DataArray, value: object) -> str:
@@ -112,7 +111,7 @@ def group_labels(words: Mapping[str, str]) -> dict[str, str]:
 
 def write_privacy(epsilon: str | float, ledger: Iterable[Record] = ()) -> str:
     """Writes a privacy parameter; infinity, or "none", is no noise where the ledger states it."""
-    if epsilon != "none" and math.isfinite(epsilon):
+    if not isinstance(epsilon, str) and math.isfinite(epsilon):
         return f"ε = {_write_exact(epsilon)}"
     rows = list(ledger)
     if any(map(_is_unstated, rows)):
@@ -164,8 +163,8 @@ def list_facts(data: xr.Dataset, varied: Iterable[str] = (), *, leaks: bool = Fa
     elif epsilon == "none" or is_number(epsilon):
         lines.append(write_privacy(epsilon, ledger))
         message = data.attrs.get("epsilon_message", message)
-        known_leak = is_number(message) and math.isfinite(message) and message != epsilon
-        if leaks and known_leak and _has_covered_messages(data):
+        states_leak = leaks and message != epsilon and _has_covered_messages(data)
+        if states_leak and is_number(message) and math.isfinite(message):
             lines[-1] += f" ({_write_exact(message)} per message)"
     elif "epsilon" in settings and "epsilon" not in varied:
         lines.append(settings["epsilon"])

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
+from typing import SupportsFloat, SupportsInt
 
 import numpy as np
 import xarray as xr
@@ -229,11 +230,11 @@ def describe_exploring(undecided: ArrayLike, seeds: ArrayLike) -> list[str]:
     return [f"{low if low == high else f'{low} to {high}'} % of the seeds still explore at T"]
 
 
-def _write_share(number: float, seeds: float) -> str:
+def _write_share(number: SupportsInt, seeds: SupportsInt) -> str:
     return f"{write_count(number)} of {write_count(seeds)}"
 
 
-def _write_range(low: float, high: float) -> str:
+def _write_range(low: SupportsFloat, high: SupportsFloat) -> str:
     return f"{100 * float(low):.3g}–{100 * float(high):.3g} %"
 
 

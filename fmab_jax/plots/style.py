@@ -26,10 +26,11 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from fmab_jax.analysis.words import write_number
 from fmab_jax.plots.captions import Sentence
 
-# Okabe and Ito, "Color universal design", 2008; without yellow, which is lost on white paper.
 Stroke = str | tuple[float, tuple[float, ...]]
-# Keyword arguments of a function of matplotlib.
 Style = dict[str, Any]
+"""Keyword arguments of a function of matplotlib."""
+
+# Okabe and Ito, "Color universal design", 2008; without yellow, which is lost on white paper.
 # Seven colours and four strokes have no common divisor: 28 lines differ, any 4 in stroke alone.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 STROKES: tuple[Stroke, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
@@ -162,7 +163,7 @@ LEGEND: Style = {
 
 def lay_out(
     figure: Figure,
-    handles: Sequence[Artist],
+    handles: Sequence[Artist] | Sequence[list[Artist]],
     caption: Sequence[Sentence] | Callable[[], Sequence[Sentence]] = (),
     *,
     fit: Callable[[], None] = lambda: None,
@@ -178,9 +179,9 @@ def lay_out(
     without labels.
     """
     wide, tall = figure.get_size_inches()
-    grouped = bool(handles) and all(isinstance(group, list) for group in handles)
-    groups = filter(None, handles if grouped else [handles])
-    legends = [_draw_legend(figure, group, wide - 2 * PAD) for group in groups]
+    groups = [group for group in handles if isinstance(group, list)]
+    groups.append([handle for handle in handles if not isinstance(handle, list)])
+    legends = [_draw_legend(figure, group, wide - 2 * PAD) for group in groups if group]
     heights = [legend.get_window_extent().height / figure.dpi + 0.6 * PAD for legend in legends]
     tops = np.cumsum([PAD, *heights])
     above = float(tops[-1]) + (0.4 * PAD if legends else 0)

@@ -7,7 +7,7 @@ import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 import numpy as np
 import xarray as xr
@@ -108,6 +108,13 @@ class Cell(NamedTuple):
         return math.isfinite(self.row["regret"])
 
 
+class Prices(TypedDict):
+    """Prices of a link to the server, and of a link between agents."""
+
+    server_price: float
+    peer_price: float
+
+
 class Picture(NamedTuple):
     """An image with its texts."""
 
@@ -133,7 +140,7 @@ class Content:
     events: list[str]
     level: float
     interval: str
-    prices: dict[str, float]  # of a link to the server, and between peers
+    prices: Prices
 
     @property
     def complete(self) -> list[Cell]:
@@ -155,7 +162,7 @@ class Content:
 
 
 def read_content(
-    results: Mapping[str, xr.Dataset], title: str | None, level: float, prices: dict[str, float]
+    results: Mapping[str, xr.Dataset], title: str | None, level: float, prices: Prices
 ) -> Content:
     """Reads the content of a report from results by label."""
     results = {label: check_result(data) for label, data in results.items()}
