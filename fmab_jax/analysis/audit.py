@@ -25,7 +25,6 @@ from fmab_jax.analysis.exposures import Exposure, Unseen, list_exposures
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.core.scope import own_settings
-from fmab_jax.core.shapes import PyTree
 from fmab_jax.errors import choice, count, real, refuse
 from fmab_jax.run.configs import build_exchange
 from fmab_jax.run.contract import check_statements
@@ -280,7 +279,7 @@ def _draw_sides(
     """Yields (stream, side, numbers) of a batch; streams with the same data share its draws."""
     sides = [(stream.without_reward, stream.with_reward) for stream in streams]
     for data in sorted({data for pair in sides for data in pair}):
-        runs: PyTree = exposure.draw(data, batch)
+        runs = exposure.draw(data, batch)
         for place, stream in enumerate(streams):
             if data in sides[place]:
                 yield place, sides[place].index(data), exposure.show(stream, runs)

@@ -246,7 +246,7 @@ def _estimate_bound(high_count: np.ndarray, low_count: np.ndarray, rule: Rule) -
 
 def bound_epsilon(
     high_count: np.ndarray | float, low_count: np.ndarray | float, rule: Rule
-) -> np.ndarray:
+) -> np.ndarray | float:
     """Returns a lower bound on log((p - delta) / q) from two counts.
 
     It takes Clopper and Pearson's lower limit of p and their upper limit of q.

@@ -9,7 +9,7 @@ the functions of a simulation.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -18,17 +18,45 @@ from fmab_jax.algorithms.base import Algorithm, Disclosure
 from fmab_jax.algorithms.families import index, index_trial
 from fmab_jax.algorithms.families.elimination import Elimination, EliminationTrial
 from fmab_jax.algorithms.families.episodes import Episodes, EpisodesTrial
-from fmab_jax.analysis.events import VIEWS, make_zero_problem
-from fmab_jax.analysis.pulls import Actions, Releases, expose_releases, expose_rounds, expose_slots
-from fmab_jax.analysis.uploads import Uploads, expose_uploads
+from fmab_jax.analysis.events import VIEWS, Numbers, Stream, make_zero_problem
+from fmab_jax.analysis.pulls import expose_releases, expose_rounds, expose_slots
+from fmab_jax.analysis.uploads import expose_uploads
 from fmab_jax.core import ledgers
 from fmab_jax.core.exchanges import Exchange, View
+from fmab_jax.core.shapes import PyTree
 from fmab_jax.run.contract import refuse_errors
 
-# Each shows one row of the ledger in one ``view``. ``streams()`` says what is seen of which two
-# data sets; with ``compete`` only the stream that tells most counts. ``draw(data, batch)`` returns
-# ``size`` runs of a data set, others in every batch, and ``show(stream, runs)`` what is seen.
-Exposure = Uploads | Releases | Actions
+
+@runtime_checkable
+class Exposure(Protocol):
+    """A row of the ledger, as its viewer sees it in neighbouring data sets."""
+
+    @property
+    def row(self) -> Disclosure:
+        """The row."""
+
+    @property
+    def view(self) -> str:
+        """One of `VIEWS`."""
+
+    @property
+    def size(self) -> int:
+        """Runs of a batch."""
+
+    @property
+    def compete(self) -> bool:
+        """Whether only the stream that tells most counts."""
+
+    def streams(self) -> list[Stream]:
+        """Returns the outputs that are seen, with the two data sets of each."""
+
+    def draw(self, data: int, batch: int) -> PyTree:
+        """Returns ``size`` runs of a data set, others in every batch."""
+
+    def show(self, stream: Stream, batch: PyTree) -> Numbers:
+        """Returns what is seen of a batch of runs."""
+
+
 # A function and its last arguments; or why no run shows the row.
 _Way = tuple[Callable[..., Exposure | str], *tuple[int, ...]] | str
 

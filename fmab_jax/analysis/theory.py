@@ -99,7 +99,7 @@ class _Options(TypedDict, total=False):
 
 def bounds(
     gaps: ArrayLike,
-    exchange: Exchange,
+    exchange: object,
     horizon: int,
     epsilon: float | None,
     *,
@@ -149,7 +149,7 @@ def bounds(
 def regret_curve(
     times: ArrayLike,
     gaps: ArrayLike,
-    exchange: Exchange,
+    exchange: object,
     horizon: int,
     epsilon: float | None,
     **options: Unpack[_Options],
@@ -184,7 +184,7 @@ def regret_curve(
 
 def closed_form(
     gaps: ArrayLike,
-    exchange: Exchange,
+    exchange: object,
     horizon: int,
     epsilon: float | None,
     **options: Unpack[_Options],
@@ -212,7 +212,7 @@ def closed_form(
         True
     """
     model = _build_model(gaps, exchange, horizon, epsilon, **options)
-    K, N, M = len(model.gaps), exchange.reporting, exchange.agents
+    K, N, M = len(model.gaps), model.exchange.reporting, model.exchange.agents
     T, R, rho = model.horizon, model.rounds, model.ratio
     bad = model.gaps[model.gaps > 0]
     # Epochs per halving of the target; endless where it never shrinks, and the budget ends them.
@@ -225,7 +225,7 @@ def closed_form(
     exploration = M * float(bad @ (np.maximum(reward, privacy) + last_epoch))
     most = float(last_epoch.max(initial=0))
     per_slot = np.minimum(bad.max(initial=0), 2 * rho ** np.arange(most))
-    waiting = M * exchange.wait * float(per_slot.sum())
+    waiting = M * model.exchange.wait * float(per_slot.sum())
     unresolved = bad[bad < model.schedule_gap] if math.isfinite(R) else bad[:0]
     return _assemble_bounds(
         model, exploration, waiting, M * T * float(unresolved.max(initial=0)), most
@@ -234,7 +234,7 @@ def closed_form(
 
 def _build_model(
     gaps: ArrayLike,
-    exchange: Exchange,
+    exchange: object,
     horizon: int,
     epsilon: float | None,
     rounds: int | None = None,

@@ -163,9 +163,8 @@ def list_facts(data: xr.Dataset, varied: Iterable[str] = (), *, leaks: bool = Fa
     elif epsilon == "none" or is_number(epsilon):
         lines.append(write_privacy(epsilon, ledger))
         message = data.attrs.get("epsilon_message", message)
-        states_leak = leaks and message != epsilon and _has_covered_messages(data)
-        if states_leak and is_number(message) and math.isfinite(message):
-            lines[-1] += f" ({_write_exact(message)} per message)"
+        if leaks and is_number(message) and math.isfinite(message) and message != epsilon:
+            lines[-1] += f" ({_write_exact(message)} per message)" * _has_covered_messages(data)
     elif "epsilon" in settings and "epsilon" not in varied:
         lines.append(settings["epsilon"])
     sizes = [size for size in _SIZES if is_number(values.get(size[0]))]

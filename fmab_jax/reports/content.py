@@ -23,7 +23,7 @@ from fmab_jax.plots import captions
 from fmab_jax.run.attributes import json_attr
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from fmab_jax.plots.style import Figure
 from fmab_jax.sweeps import study_file
 
 MOST_CELLS = 1000
