@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis import summary
 from fmab_jax.core.outputs import Reduce
+from fmab_jax.core.shapes import Record
 from fmab_jax.run import schema
 from fmab_jax.run.outputs import finish_reduction
 from fmab_jax.run.outputs.standard import STANDARD
@@ -75,9 +75,7 @@ def label_summaries(results: Results, grid: Grid, stops: Mapping[str, int]) -> x
     return xr.Dataset(series, coords)
 
 
-def _label_moments(
-    results: Results, grid: Grid, stops: Mapping[str, int], points: int
-) -> dict[str, Any]:
+def _label_moments(results: Results, grid: Grid, stops: Mapping[str, int], points: int) -> Record:
     """Returns the moments of regret, rounds and links."""
     dims, per_time = grid.dims, [*grid.dims, "time"]
     regret = []
@@ -99,7 +97,7 @@ def _label_moments(
     )
     per_round = grid.table([grid.links(cell).astype(np.float64) for cell in grid.cells])
     per_round = per_round[..., None, :]
-    series: dict[str, Any] = {
+    series: Record = {
         "regret_mean": (per_time, grid.table([moments.mean for moments in regret])),
         "regret_covariance": (
             [*per_time, "time_2"],
@@ -161,7 +159,7 @@ def _densify(
 
 def _label_reduction(
     output: Reduce, results: Results, grid: Grid, stops: Mapping[str, int]
-) -> dict[str, Any]:
+) -> Record:
     """Returns the labelled result of a reduction; NaN for cells without seeds."""
     blank = np.full([len(values) for _, values in output.over], math.nan)
     values = [
