@@ -157,12 +157,12 @@ _is_valid = jax.jit(contract.is_valid)
 
 def _gather_on(device: jax.Device, outcome: Outcome) -> Outcome:
     """Moves the series of an outcome to one device, and other fields to the host."""
-    moved = {
+    arrays = {
         name: jax.device_put(x, device) if schema.FIELDS[name][1] else np.asarray(x)
         for name, x in outcome._asdict().items()
         if x is not None
     }
-    return Outcome._make((outcome._asdict() | moved).values())
+    return Outcome._make((outcome._asdict() | arrays).values())
 
 
 def _pin_to_host(split: NamedSharding, devices: Sequence[jax.Device]) -> NamedSharding | None:
@@ -215,10 +215,10 @@ class TrialResults:
         with own_settings():
             for name, parts in self._on_device.items():
                 ordered = [parts[start] for start in sorted(parts)]
-                recorded = self._arrays.get(name)
-                if recorded is None:
+                host_array = self._arrays.get(name)
+                if host_array is None:
                     arrays[name] = jnp.concatenate(ordered)[:, : self.points]
                     continue
                 for start, part in parts.items():
-                    recorded[start : start + len(part)] = np.asarray(part)[:, : self.points]
+                    host_array[start : start + len(part)] = np.asarray(part)[:, : self.points]
         return arrays

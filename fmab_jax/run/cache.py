@@ -13,6 +13,7 @@ import stat
 from collections.abc import Callable
 from importlib import resources as package_files
 from pathlib import Path
+from types import NotImplementedType
 
 import jax
 from jax import Array, export
@@ -168,7 +169,9 @@ class _Serializer(pickle.Pickler):
         # No references to repeated objects, so that equal parts have equal bytes.
         self.fast = True
 
-    def reducer_override(self, value: object) -> tuple[Callable[..., object], tuple[object, ...]]:
+    def reducer_override(
+        self, value: object
+    ) -> tuple[Callable[..., object], tuple[object, ...]] | NotImplementedType:
         """Returns the serialised form of a part."""
         if isinstance(value, jax.tree_util.PyTreeDef):
             return list, ([value.node_data(), *value.children()],)

@@ -21,7 +21,6 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import BoundProblem
 from fmab_jax.core.outputs import Output
 from fmab_jax.core.problems import MAX_AGENTS, Problem
-from fmab_jax.core.shapes import Record
 from fmab_jax.core.trials import Trial
 from fmab_jax.errors import check_frozen_class, count, flag, refuse
 from fmab_jax.run import contract, resources, schema
@@ -135,7 +134,7 @@ class Config(NamedTuple):
         return sum(8 * math.prod(sizes[dim] for dim in total.dims) for total in accumulators)
 
     @property
-    def facts(self) -> Record:
+    def facts(self) -> record.Facts:
         """Facts that outputs read in addition to the records of trials."""
         return {
             "agents": self.problem.agents,

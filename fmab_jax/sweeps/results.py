@@ -12,7 +12,6 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from fmab_jax.core.outputs import Output
-from fmab_jax.core.shapes import Record
 from fmab_jax.errors import flag, refuse
 from fmab_jax.files import check_path
 from fmab_jax.run import netcdf, schema
@@ -133,7 +132,10 @@ def _label_curves(
     # Cut like the cell with the fewest parts, so few stored chunks span two Dask chunks.
     chains = [results.find_chain(cell, stop) for cell, seeds in stops.items() if seeds == stop]
     parts = [part.stop - part.start for part in min(chains, key=len)]
-    sizes: Record = {**dict.fromkeys(grid.dims, 1), "seed": tuple(parts) or (0,)}
+    sizes: dict[str, int | tuple[int, ...]] = {
+        **dict.fromkeys(grid.dims, 1),
+        "seed": tuple(parts) or (0,),
+    }
 
     def make_variable(output: Output) -> xr.Variable:
         kind = output.dtype if complete or output.dtype is np.bool_ else np.float64
@@ -144,7 +146,9 @@ def _label_curves(
         return variable.chunk(sizes, from_array_kwargs={"name": False, "fancy": False})
 
     outputs = (*STANDARD, *results.outputs)
-    variables: Record = {output.name: make_variable(output) for output in outputs}
+    variables: dict[str, xr.Variable | tuple[object, ...]] = {
+        output.name: make_variable(output) for output in outputs
+    }
     events = {output.name: variables.pop(output.name) for output in outputs if output.coordinate}
     variables["seeds"] = (grid.dims, grid.table([stops[cell] for cell in grid.hashes]))
     coords = {**grid.coordinates(), "seed": ("seed", np.arange(stop)), **time}

@@ -10,7 +10,6 @@ import xarray as xr
 
 from fmab_jax.analysis import summary
 from fmab_jax.core.outputs import Reduce
-from fmab_jax.core.shapes import Record
 from fmab_jax.run import schema
 from fmab_jax.run.outputs import finish_reduction
 from fmab_jax.run.outputs.standard import STANDARD
@@ -75,7 +74,9 @@ def label_summaries(results: Results, grid: Grid, stops: Mapping[str, int]) -> x
     return xr.Dataset(series, coords)
 
 
-def _label_moments(results: Results, grid: Grid, stops: Mapping[str, int], points: int) -> Record:
+def _label_moments(
+    results: Results, grid: Grid, stops: Mapping[str, int], points: int
+) -> dict[str, tuple[object, ...]]:
     """Returns the moments of regret, rounds and links."""
     dims, per_time = grid.dims, [*grid.dims, "time"]
     regret = []
@@ -97,7 +98,7 @@ def _label_moments(results: Results, grid: Grid, stops: Mapping[str, int], point
     )
     per_round = grid.table([grid.links(cell).astype(np.float64) for cell in grid.cells])
     per_round = per_round[..., None, :]
-    series: Record = {
+    series: dict[str, tuple[object, ...]] = {
         "regret_mean": (per_time, grid.table([moments.mean for moments in regret])),
         "regret_covariance": (
             [*per_time, "time_2"],
@@ -159,7 +160,7 @@ def _densify(
 
 def _label_reduction(
     output: Reduce, results: Results, grid: Grid, stops: Mapping[str, int]
-) -> Record:
+) -> dict[str, tuple[object, ...]]:
     """Returns the labelled result of a reduction; NaN for cells without seeds."""
     blank = np.full([len(values) for _, values in output.over], math.nan)
     values = [

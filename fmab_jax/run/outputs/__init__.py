@@ -161,8 +161,8 @@ def attach_accumulators(trial: Trial, outputs: Sequence[Output], title: str) -> 
         except Refusal as error:
             # Users know the output, not its accumulators.
             raise Refusal("outputs", output.name, error.allowed, error.remedy) from None
-    changed: Trial = attach(accumulators)
-    return changed
+    extension: Trial = attach(accumulators)
+    return extension
 
 
 def identity(output: Output) -> str:
