@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fmab_jax.cli.options import (
     Command,
@@ -25,8 +25,10 @@ from fmab_jax.errors import Refusal
 from fmab_jax.parameters import UNSET, Choice, Parameter, Real, Whole, parameters_of
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from fmab_jax.algorithms.base import Algorithm
-    from fmab_jax.sweeps.store import Record
+    from fmab_jax.core.shapes import Record
     from fmab_jax.sweeps.study import Study
 
 # Most letters of options in a file name.
@@ -68,7 +70,7 @@ def build_command(
     *,
     allow_lists: bool = True,
     alternatives: Iterable[str] = (),
-    owners: Mapping[str, type] | None = None,
+    owners: Mapping[str, type[Algorithm]] | None = None,
     has_random_problem: bool = True,
 ) -> Command:
     """Builds a command whose first word names an algorithm, with that algorithm's options.
@@ -97,7 +99,7 @@ def build_command(
             name, "ALGORITHM [options]", f"{text}\nAlgorithms, each with --help:\n{algorithm_list}"
         )
     hint = ", or load an algorithm of your own with --plugin" * bool(first)
-    owner: Any = by_name[choose(first, [*by_name, *alternatives], name, hint)]
+    owner = by_name[choose(first, [*by_name, *alternatives], name, hint)]
     name = f"{name} {visible(str(first))}"
     bases = (owner, RandomProblem) if has_random_problem else (owner,)
     defaults = {"agents": owner.usual_agents}
@@ -147,26 +149,28 @@ def build_document(options: StudyOptions, owner: type[Algorithm], typed: Sequenc
         study["outputs"] = list(options.outputs)
     if options.times:
         study["times"] = _unwrap_single(options.times)
-    study |= build_tables(options, owner, typed)
+    study |= build_tables(vars(options), owner, typed)
     until = {"relative": options.until, "max_seeds": options.max_seeds}
     if until := {name: value for name, value in until.items() if value is not None}:
         study["until"] = until
     return study
 
 
-def build_tables(options: Any, owner: type[Algorithm], typed: Sequence[str]) -> dict[str, Record]:
-    """Builds [parameters] and [problem] of a document; arguments as in `build_document`."""
+def build_tables(
+    options: Mapping[str, object], owner: type[Algorithm], typed: Sequence[str]
+) -> dict[str, Record]:
+    """Builds [parameters] and [problem] of a document from options by name."""
     from fmab_jax.sweeps.subjects import RandomProblem
 
     def collect(parameters: Mapping[str, Parameter]) -> Record:
         names = dict.fromkeys([*(name for name in typed if name in parameters), *parameters])
-        values = {name: getattr(options, name) for name in names}
+        values = {name: options[name] for name in names}
         return {n: _unwrap_single(v) for n, v in values.items() if v is not UNSET and v != ()}
 
     random_parameters = parameters_of(RandomProblem)
     problem = collect(random_parameters)
-    if options.means:
-        problem["means"] = _unwrap_single(options.means)
+    if options["means"]:
+        problem["means"] = _unwrap_single(options["means"])
     else:
         # Defaults are written out, so that a saved study does not depend on them.
         plain = {
@@ -205,13 +209,15 @@ FIELD_OPTIONS = {"store": "out", "relative": "until", "until.relative": "until"}
 """Options of fields that have another name in the package."""
 
 
-def _unwrap_single(values: Any) -> Any:
+def _unwrap_single(values: object) -> object:
     if not isinstance(values, tuple):
         return values
     return values[0] if len(values) == 1 else list(values)
 
 
-def choose_file_name(start: str, content: str, options: Any, skip: Iterable[str]) -> str:
+def choose_file_name(
+    start: str, content: str, options: DataclassInstance, skip: Iterable[str]
+) -> str:
     """Builds a file name from options: fmab-cdp-epsilon-0.5-1a2b3c4d.
 
     Args:
