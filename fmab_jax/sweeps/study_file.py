@@ -27,6 +27,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from fmab_jax.algorithms.base import find_by_name
 from fmab_jax.core.problems import Problem
@@ -159,8 +160,8 @@ def _parse_value(value: object, parameter: Parameter | None = None) -> object:
 
 
 def _read_problems(
-    means: object, agents: object = None, rewards: object = None, **extra: object
-) -> Problem | dict[object, Problem]:
+    means: Any, agents: Any = None, rewards: Any = None, **extra: object
+) -> Problem | dict[str, Problem]:
     """Returns the problem of a file of means, or problems by file."""
     for name, value in extra.items():
         allowed = f"left out with means={means!r}"
