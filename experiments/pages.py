@@ -390,36 +390,6 @@ def _theory_lost(numbers: Numbers) -> str:
     return "\n".join([*common.table_lines(table), "", end])
 
 
-def _theory_regret(numbers: Numbers) -> str:
-    """The bound on regret beside the regret."""
-    rows = numbers.table("theory_regret")
-    ratios = {row["way"]: float(row["bound"]) / float(row["regret"]) for row in rows}
-    table = [
-        {
-            "`kl_se`": row["way"],
-            "bound (c)": f"{float(row['bound']):,.0f}",
-            "simulated": bracketed(measured_regret(row)),
-            "bound / simulated": f"{ratios[row['way']]:.2f}",
-            "$C_\\varepsilon \\log(M T)$": f"{float(row['least in the end']):,.0f}",
-        }
-        for row in rows
-    ]
-    loose = {way: ratio for way, ratio in ratios.items() if way.endswith("arms shared out")}
-    others = [ratio for way, ratio in ratios.items() if way not in loose]
-    (seeds,) = {int(row["seeds"]) for row in rows}
-    end = (
-        f"{seeds:,} seeds. The bound is {min(others):.1f} to {max(others):.1f} times the simulated "
-        f"regret, and {max(loose.values()):.1f} times where arms are shared out without a secure "
-        "sum: there it is for the most noises that an arm may have."
-    )
-    return "\n".join([*common.table_lines(table), "", end])
-
-
-def measured_regret(row: Mapping[str, str]) -> Measured:
-    """Returns the mean regret of a row with its interval."""
-    return Measured(*(float(row[f"regret{end}"]) for end in ("", ", lower", ", upper")))
-
-
 def _theory_shown(numbers: Numbers) -> str:
     """What D_16 is beside D_infinity, and what two arms cost beside one."""
     rows = numbers.table("theory_shown")
@@ -535,7 +505,6 @@ BLOCKS = (
     Block("docs/commands.md", "commands", _commands),
     Block("docs/theory.md", "theory_shown", _theory_shown),
     Block("docs/theory.md", "theory_lost", _theory_lost),
-    Block("docs/theory.md", "theory_regret", _theory_regret),
     Block("docs/note.md", "note_cost", _note_cost),
     Block("docs/note.md", "note_caps", _note_caps),
     Block("docs/reproduction.md", "readings", _readings),
