@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import fmab_jax as fmab
-from experiments import common, figures
+from experiments import common, figures, verdicts
 from fmab_jax.errors import Refusal, count, refuse
 
 NAMES = (
@@ -145,7 +145,7 @@ def run(
     experiment = load_experiment(f"{name}_figures" if name in DRAWN_APART else name)
     load = functools.cache(lambda other: results_of(other, horizons, seeds, runs, quick))
     if name == "claims":
-        paths = experiment.judge(experiment.Data(load, horizons, seeds, runs), folder)
+        paths = experiment.judge(verdicts.Data(load, horizons, seeds, runs), folder)
     elif name == "pages":
         # The pages show only the numbers of figures/.
         is_published = folder.resolve() == (experiment.ROOT / "figures").resolve()

@@ -222,8 +222,7 @@ def most_regret(results: Iterable[tuple[int, xr.Dataset]]) -> list[str]:
     most, mean, horizon = max(found)
     return [
         f"The largest regret of a seed of these two kinds is {most:,.0f}, at T = "
-        f"{write_count(horizon)}, "
-        f"where the mean of its configuration is {mean:,.0f}"
+        f"{write_count(horizon)}, where the mean of its configuration is {mean:,.0f}"
     ]
 
 

@@ -170,9 +170,8 @@ def _readings(numbers: Numbers) -> str:
     told = "; ".join(f"{bracketed(m)} at ε = {e}" for e, m in waits.items())
     lines = [
         "* **Delay.** Waiting d_G slots a round instead of d_G - 1 adds "
-        f"{span([g[T].estimate for g in graphs for T in g])} to a regret of "
-        f"{span(usual, 3)}, on the complete graph, the star and the ring alike: nothing that a "
-        "figure shows.",
+        f"{span([g[T].estimate for g in graphs for T in g])} to a regret of {span(usual, 3)}, on "
+        "the complete graph, the star and the ring alike: nothing that a figure shows.",
         "* **Weights of components.** Where every component weighs the same (the print of "
         "algorithm 5, line 15) rather than every agent, case 2 loses little with agents alike: "
         f"{bracketed(alike[first])} at T = {power(first)}{holds_zero}. With agents apart it is "

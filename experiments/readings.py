@@ -151,11 +151,10 @@ def draw(results: dict[int, dict[str, Any]], folder: Path) -> list[Path]:
     ]
     seeds = len(next(iter(next(iter(results.values())).values()))[0])
     notes = (
-        f"ε = {EPSILON} where none is told, {common.write_count(seeds)} seeds. Numbers: means "
-        "over the "
-        f"seeds; in brackets: pointwise {100 * common.LEVEL:g} % confidence interval (Student t). "
-        "Difference: paired, seed by seed. Leak: Nε of one reward, to whoever sees the messages of "
-        "its agent, the same with both readings. In the figures: which of the two they show; of "
-        "the gap that a schedule is built for, both."
+        f"ε = {EPSILON} where none is told, {common.write_count(seeds)} seeds. Numbers: means over "
+        f"the seeds; in brackets: pointwise {100 * common.LEVEL:g} % confidence interval (Student "
+        "t). Difference: paired, seed by seed. Leak: Nε of one reward, to whoever sees the "
+        "messages of its agent, the same with both readings. In the figures: which of the two they "
+        "show; of the gap that a schedule is built for, both."
     )
     return common.save_table(rows, folder, "readings", notes)

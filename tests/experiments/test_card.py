@@ -13,8 +13,7 @@ from altered import altered
 import fmab_jax as fmab
 from benchmarks import standings as recompute
 from experiments.__main__ import main
-from experiments.card import card, ranking, standings, suites
-from experiments.card.page import Card, Section, Table, as_markdown
+from experiments.card import card, page, ranking, standings, suites
 from experiments.card.suites import UNBOUNDED, Contestant, Group
 from fmab_jax.algorithms import base
 from fmab_jax.core.laplace import share_epsilon
@@ -267,20 +266,6 @@ def test_lower_bounds_are_those_of_who_plays_together_or_alone():
         assert card._write_bound(known, own, SimpleNamespace(group=group)) == told
 
 
-def test_the_audit_is_of_the_value_that_it_names(monkeypatch):
-    """Would catch an audit of the default epsilon under a note about the matched one."""
-    seen = []
-
-    def audited(algorithm, *_, **more):
-        seen.append(algorithm)
-        return SimpleNamespace(runs=1, level=1e-3, findings=(), unseen=())
-
-    monkeypatch.setattr(card, "audit", audited)
-    told = as_markdown(Card("t", "l", (Section("s", card._audit(LINE_UP[1], 10)),)))
-    (value,) = map(float, re.findall(r"at epsilon = ([\d.]+),", told))
-    assert value != 1.0 and seen[0].epsilon == pytest.approx(value, rel=1e-3)
-
-
 def test_equal_links_leave_out_those_who_send_more(tiny):
     """Would catch a rank at equal links among all, and one among those who send more."""
     _, made = tiny
@@ -306,7 +291,6 @@ def at_hand(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(suites, "shipped", lambda: given)
     monkeypatch.setattr(standings, "shipped", lambda digest: made)
     monkeypatch.setattr(card, "contestants", lambda: LINE_UP)
-    monkeypatch.setattr(card, "_RUNS", 10_000)
     # What a test loads is forgotten after it.
     monkeypatch.setattr(base, "_loaded", dict(base._loaded))
     monkeypatch.chdir(tmp_path)
@@ -422,8 +406,7 @@ def test_a_card_has_ranks_and_keeps_markup_as_text(at_hand, capsys):
     assert "not a card to cite" not in text and "12 seeds." in text
     assert r"Four agents \| three arms." in text
     assert "not a card to cite" in card._lead("x", suites.read(TINY), None, True)
-    table = Section("s", (Table("c", ("|",), (("<i>",),)),))
-    assert r"| \<i\> |" in as_markdown(Card("<b>", "a | b", (table,)))
+    assert r"| \<i\> |" in page.write_table("c", ("|",), (("<i>",),))
     # Again: the name is taken, unless it may be replaced.
     assert at_hand("dist_dp_se") == 2
     assert capsys.readouterr().err.startswith("error: out='card.md': must be a new name")

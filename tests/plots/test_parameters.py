@@ -263,22 +263,19 @@ def test_the_caption_states_what_the_cells_share_and_the_band():
     ).assign_attrs(settings=json.dumps({"weights": "weights by components", "rounds": "R = 9"}))
     fixed = "K = 100 arms, T = 10⁶ slots, weights by components, no round budget"
     assert caption(plot_parameter(data, "epsilon", "participation")) == (
-        f"DDP-MAB, M = 50 agents, {fixed}, 1000 seeds per configuration. "
-        f"Points: means over the seeds; bars: {BAND}. 20 of 8000 seeds lost the best arm, most in "
-        "one configuration 20 of 1000 (90 % Clopper–Pearson interval 1.6–2.7 %) "
-        "at ε = 0.1, p = 0.4. "
-        "30 of 8000 play a worse arm at T, most in one configuration 30 of 1000 (2.4–3.9 %) at "
-        "ε = 0.1, p = 0.4."
+        f"DDP-MAB, M = 50 agents, {fixed}, 1000 seeds per configuration. Points: means over the "
+        f"seeds; bars: {BAND}. 20 of 8000 seeds lost the best arm, most in one configuration 20 of "
+        "1000 (90 % Clopper–Pearson interval 1.6–2.7 %) at ε = 0.1, p = 0.4. 30 of 8000 play a "
+        "worse arm at T, most in one configuration 30 of 1000 (2.4–3.9 %) at ε = 0.1, p = 0.4."
     )
     one = data.sel(epsilon=0.3, participation=1.0)
     one.attrs["title"] = "CDP-MAB, DDP-MAB"
     assert caption(plot_pareto(one)) == (
-        f"CDP-MAB, DDP-MAB, ε = 0.3, M = 50 agents, {fixed}, p = 1, "
-        f"1000 seeds. Points: means over the seeds; bars: {BAND}. Filled points: the Pareto front; "
-        "1 of 1 configuration, 0 labelled. "
-        "Peer links are counted on the meter bound: diameter x edges. "
-        "0 of 1000 seeds lost the best arm (90 % Clopper–Pearson interval 0–0.3 %). 0 of 1000 "
-        "play a worse arm at T (0–0.3 %)."
+        f"CDP-MAB, DDP-MAB, ε = 0.3, M = 50 agents, {fixed}, p = 1, 1000 seeds. Points: means over "
+        f"the seeds; bars: {BAND}. Filled points: the Pareto front; 1 of 1 configuration, 0 "
+        "labelled. Peer links are counted on the meter bound: diameter x edges. 0 of 1000 seeds "
+        "lost the best arm (90 % Clopper–Pearson interval 0–0.3 %). 0 of 1000 play a worse arm at "
+        "T (0–0.3 %)."
     )
 
 
