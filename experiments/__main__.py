@@ -25,27 +25,13 @@ import fmab_jax as fmab
 from experiments import common, figures, verdicts
 from fmab_jax.errors import Refusal, count, refuse
 
-NAMES = (
-    "fig04_epsilon",
-    "fig05_participation",
-    "fig06_rounds",
-    "fig07_tradeoff",
-    "fig08_heterogeneous_central",
-    "fig09_graphs",
-    "fig10_graphs",
-    "table1_graphs",
-    "table2_fig11_hybrid",
-    "fig12_heterogeneous_structures",
-    "fig13_heterogeneity",
-    "readings",
-    "theory_runs",
-    "audit",
-    "claims",
-    "arena",
-    "arena_settings",
-    "arena_fronts",
-    "arena_report",
-    "pages",
+NAMES = tuple(
+    """
+    fig04_epsilon fig05_participation fig06_rounds fig07_tradeoff fig08_heterogeneous_central
+    fig09_graphs fig10_graphs table1_graphs table2_fig11_hybrid fig12_heterogeneous_structures
+    fig13_heterogeneity readings theory_runs audit claims
+    arena arena_settings arena_fronts arena_report pages
+    """.split()
 )
 # Experiments whose figures are in a module of their own.
 DRAWN_APART = ("arena", "arena_fronts")

@@ -84,12 +84,7 @@ def _legend(panel: Axes, wide: float, columns: int = 1) -> None:
 
 
 def curves_page(bands: Mapping[str, Any], horizon: int) -> Callable[[pictures.Page], None]:
-    """Returns what draws regret over time, a panel for everybody who is told the same.
-
-    Args:
-        bands: By contestant.
-        horizon: T.
-    """
+    """Returns what draws regret over time, a panel for everybody who is told the same."""
     means = {item: band["mean"].sel(time=slice(100, None)).values for item, band in bands.items()}
     low, high = min(map(np.min, means.values())), max(map(np.max, means.values()))
     groups: dict[str, list[str]] = {}
@@ -200,13 +195,7 @@ def matched_table(view: str, parts: Mapping[Any, Any]) -> list[dict[str, Any]]:
 def leaks_page(
     results: Mapping[tuple[str, str], np.ndarray], yardstick: float | None, horizon: int
 ) -> Callable[[pictures.Page], None]:
-    """Returns what draws regret at T against the leak, a panel for each view.
-
-    Args:
-        results: [leak, 3] mean with its interval, by view and contestant.
-        yardstick: Regret of who tells nothing; None where nobody was run.
-        horizon: T.
-    """
+    """Returns what draws [leak, 3] regret at T and its interval against the leak, by view."""
     members: dict[str, list[str]] = {}
     for view, name in results:
         members.setdefault(view, []).append(name)

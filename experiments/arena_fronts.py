@@ -166,12 +166,7 @@ def points(
 ) -> list[Point]:
     """Returns all configurations of a view at a leak: the arena's own, and places of dials.
 
-    Args:
-        view: A key of `VIEWS`.
-        leak: Epsilon.
-        parts: Part (b) of the arena.
-        dials: As `sweep` returns them.
-        unproven: Whether those with a smaller radius are among them, which no proof covers.
+    Those with a smaller radius, which no proof covers, are left out unless ``unproven``.
     """
     every = {(name, ""): parts.get((view, name, leak)) for name in arena.VIEWS[view].makers}
     every |= {key[2:]: data for key, data in dials.items() if key[:2] == (view, leak)}
@@ -201,15 +196,7 @@ def radii(parts: Mapping[Any, Any], dials: Mapping[Any, Any], leak: float) -> di
 
 
 def front(candidates: Sequence[Point], sent: str) -> list[Point]:
-    """Returns those that none beats in mean regret and in the mean of what is sent, at once.
-
-    Args:
-        candidates: All of a view and a leak.
-        sent: "links" or "bits".
-
-    Returns:
-        By what is sent, the least first.
-    """
+    """Returns those that none beats in mean regret and in what is sent, the least sent first."""
 
     def price(point: Point) -> tuple[float, float]:
         return float(getattr(point, sent).mean()), point.mean

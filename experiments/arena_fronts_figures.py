@@ -51,12 +51,7 @@ def _setting(horizon: int, seeds: Iterable[int]) -> str:
 def front_page(
     candidates: Mapping[float, Sequence[arena_fronts.Point]], horizon: int
 ) -> Callable[[pictures.Page], None]:
-    """Returns what draws regret at T against links and against bits, a row for each leak.
-
-    Args:
-        candidates: All configurations of a leak.
-        horizon: T.
-    """
+    """Returns what draws regret at T against links and against bits, a row for each leak."""
     bound = {leak: arena.least_possible(leak, horizon) for leak in candidates}
     faint = "0.65"
     leads = {

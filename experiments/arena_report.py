@@ -13,14 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import fmab_jax as fmab
-from experiments import (
-    arena,
-    arena_figures,
-    arena_fronts,
-    arena_settings,
-    common,
-    several,
-)
+from experiments import arena, arena_figures, arena_fronts, arena_settings, common, several
 from experiments.arena import LINE_UP, TRUST, VIEWS
 from fmab_jax.analysis import costs
 from fmab_jax.analysis.words import write_count

@@ -193,12 +193,7 @@ def _rows(results: Mapping[int, Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def agrees(name: str, rows: Mapping[str, Mapping[str, Any]]) -> str:
-    """Says whether a setting agrees with what is known of it, and why not.
-
-    Args:
-        name: Of the setting.
-        rows: Of all settings that were run, by name.
-    """
+    """Says whether a setting agrees with what is known of it, and why not."""
 
     def regret(other: str) -> float | None:
         return float(rows[other]["regret at T"][0]) if other in rows else None

@@ -15,12 +15,10 @@ from experiments import common, verdicts
 from experiments.claims_bounds import ROWS as BOUNDS
 from experiments.claims_measured import ROWS as EXPERIMENTS
 from experiments.claims_theory import ROWS as THEORY
+from experiments.verdicts import Data, Finding, Row
 from fmab_jax.files import whole_file
 
-LISTS: Mapping[str, Sequence[verdicts.Row]] = {
-    "measured": [*THEORY, *EXPERIMENTS],
-    "bounds": BOUNDS,
-}
+LISTS: Mapping[str, Sequence[Row]] = {"measured": [*THEORY, *EXPERIMENTS], "bounds": BOUNDS}
 TITLES = {"measured": "Measured", "bounds": "Bounds with explicit constants"}
 HEADS = ("section", "the paper's words", "measured", "found", "verdict", "see")
 RULES = f"""\
@@ -41,13 +39,13 @@ the regret would be an error, and how far it lies above says how loose it is. Th
 for the paper's printed constants."""
 
 
-def judge(data: verdicts.Data, folder: Path) -> list[Path]:
+def judge(data: Data, folder: Path) -> list[Path]:
     """Judges every sentence; writes every number as CSV, and CLAIMS.md."""
     rows = []
     for name, sentences in LISTS.items():
         for row in sentences:
             findings = row.judge(data) or [
-                verdicts.Finding("", "more horizons are needed", verdicts.UNJUDGED)
+                Finding("", "more horizons are needed", verdicts.UNJUDGED)
             ]
             verdict = verdicts.write_verdict(findings)
             number = 1 + len({each["row"] for each in rows})
@@ -59,7 +57,7 @@ def judge(data: verdicts.Data, folder: Path) -> list[Path]:
     return [write_page(folder, data.horizons, data.seeds), table]
 
 
-def _cells(finding: verdicts.Finding) -> list[dict[str, Any]]:
+def _cells(finding: Finding) -> list[dict[str, Any]]:
     """Returns a line of the CSV for every number; numbers that decide nothing have no rule."""
     blank = dict.fromkeys(("estimate", "lower", "upper"), "")
     shared = {
@@ -126,7 +124,7 @@ def write_page(
     return folder / "CLAIMS.md"
 
 
-def _row(row: verdicts.Row, lines: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def _row(row: Row, lines: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Returns the cells of a sentence, with its lines of the CSV."""
     if (lines[0]["section"], lines[0]["quote"]) != (row.section, row.quote):
         raise ValueError(f"claims.csv has another sentence than “{row.quote}” in its place")

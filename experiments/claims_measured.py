@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import xarray as xr
 
 from experiments import common, verdicts
 from experiments.figures import ORACLE, SIXTEENTH
+from experiments.verdicts import Data, Finding, Measured, Row
 
 SHORT = {ORACLE: "own gap", SIXTEENTH: "gap 1/16"}
 # The sentence's log T is 4 at this horizon alone, and with the logarithm to base 10.
@@ -21,7 +23,7 @@ NEAR = 0.5
 # Fewer runs than these say nothing of those that have decided.
 FEWEST = 30
 
-Judge = Callable[[verdicts.Data], list[verdicts.Finding]]
+Judge = Callable[[Data], list[Finding]]
 
 
 def slots(horizon: int) -> str:
@@ -29,12 +31,12 @@ def slots(horizon: int) -> str:
     return f"T = {common.write_count(horizon)}"
 
 
-def over_horizons(judge: Callable[[verdicts.Data, int], verdicts.Finding]) -> Judge:
+def over_horizons(judge: Callable[[Data, int], Finding]) -> Judge:
     """Returns a judge of every horizon."""
     return lambda data: [judge(data, horizon) for horizon in data.horizons]
 
 
-def over_gaps(judge: Callable[[verdicts.Data, int, str, str], verdicts.Finding]) -> Judge:
+def over_gaps(judge: Callable[[Data, int, str, str], Finding]) -> Judge:
     """Returns a judge of both gaps that a budget is built for, at every horizon."""
     return lambda data: [
         judge(data, horizon, gap, f"{slots(horizon)}, {words}")
@@ -43,36 +45,33 @@ def over_gaps(judge: Callable[[verdicts.Data, int, str, str], verdicts.Finding])
     ]
 
 
-def falling(name: str, axis: str, values: Sequence[Any], symbol: str) -> Judge:
-    """Regret falls from each value of an axis to the next."""
+def cells_over(
+    rule: Callable[..., Finding], name: str, pairs: Mapping[str, tuple[dict[str, Any], ...]]
+) -> Judge:
+    """Judges by what share the regret of one cell is above that of another, by label."""
 
-    def judge(data: verdicts.Data, horizon: int) -> verdicts.Finding:
-        ends = [data.end(name, horizon, **{axis: value}) for value in values]
-        steps = {
-            f"{symbol} = {less:g} over {more:g}": verdicts.excess(first, second)
-            for less, more, first, second in zip(values, values[1:], ends, ends[1:], strict=False)
-        }
-        return verdicts.ordered(slots(horizon), **steps)
+    def judge(data: Data, horizon: int) -> Finding:
+        ends = {n: [data.end(name, horizon, **cell) for cell in pair] for n, pair in pairs.items()}
+        return rule(slots(horizon), **{n: verdicts.excess(*pair) for n, pair in ends.items()})
 
     return over_horizons(judge)
+
+
+def falling(name: str, axis: str, values: Sequence[Any], symbol: str) -> Judge:
+    """Regret falls from each value of an axis to the next."""
+    pairs = {f"{symbol} = {a:g} over {b:g}": ({axis: a}, {axis: b}) for a, b in pairwise(values)}
+    return cells_over(verdicts.ordered, name, pairs)
 
 
 def compared(name: str, first: dict[str, Any], second: dict[str, Any]) -> Judge:
     """Two cells of an experiment have the same regret."""
-
-    def judge(data: verdicts.Data, horizon: int) -> verdicts.Finding:
-        ends = [data.end(name, horizon, **cell) for cell in (first, second)]
-        return verdicts.alike(slots(horizon), _=verdicts.excess(*ends))
-
-    return over_horizons(judge)
+    return cells_over(verdicts.alike, name, {"_": (first, second)})
 
 
 # --- VII-A: a server ----------------------------------------------------------------------------
 
 
-def _falls_with_rounds(
-    data: verdicts.Data, horizon: int, gap: str, condition: str
-) -> verdicts.Finding:
+def _falls_with_rounds(data: Data, horizon: int, gap: str, condition: str) -> Finding:
     ends = [data.end("fig06_rounds", horizon, schedule_gap=gap, rounds=r) for r in (2, 3, 4, 5)]
     steps = {
         f"R = {r} over {r + 1}": verdicts.excess(first, second)
@@ -81,19 +80,19 @@ def _falls_with_rounds(
     return verdicts.ordered(condition, **steps)
 
 
-def _four_and_five(data: verdicts.Data, horizon: int, gap: str, condition: str) -> verdicts.Finding:
+def _four_and_five(data: Data, horizon: int, gap: str, condition: str) -> Finding:
     ends = [data.end("fig06_rounds", horizon, schedule_gap=gap, rounds=r) for r in (4, 5)]
     return verdicts.alike(condition, _=verdicts.excess(*ends))
 
 
-def _rounds_needed(data: verdicts.Data, horizon: int) -> verdicts.Finding:
+def _rounds_needed(data: Data, horizon: int) -> Finding:
     """Of the seeds with one arm left, how far the mean number of rounds lies from log10 T."""
     cell = data.last("fig04_epsilon", horizon, epsilon=1)
     decided, wanted = cell.active_arms.values == 1, math.log10(horizon)
     few, every = int(decided.sum()), verdicts.mean(cell.rounds_made)
     if few < FEWEST:
         words = f"{few:,} of {decided.size:,} seeds have one arm left: too few"
-        finding = verdicts.Finding(slots(horizon), words, verdicts.OPEN, rule=verdicts.AT_MOST)
+        finding = Finding(slots(horizon), words, verdicts.OPEN, rule=verdicts.AT_MOST)
     else:
         made, ever = verdicts.mean(cell.rounds_made.values[decided]), verdicts.share(decided)
         away = distance(made, wanted)
@@ -104,14 +103,14 @@ def _rounds_needed(data: verdicts.Data, horizon: int) -> verdicts.Finding:
     return finding if horizon == MEANT else finding.uncount(NOT_MEANT)
 
 
-def distance(found: verdicts.Measured, value: float) -> verdicts.Measured:
+def distance(found: Measured, value: float) -> Measured:
     """Returns how far a number lies from a value, to either side."""
     ends = [abs(each - value) for each in found]
     least = 0.0 if found.lower <= value <= found.upper else min(ends[1:])
-    return verdicts.Measured(ends[0], least, max(ends[1:]))
+    return Measured(ends[0], least, max(ends[1:]))
 
 
-def _trade_off(data: verdicts.Data, horizon: int, gap: str, condition: str) -> verdicts.Finding:
+def _trade_off(data: Data, horizon: int, gap: str, condition: str) -> Finding:
     """Among pairs (p, R), the dearer has less regret: Kendall's tau over batches of seeds."""
     cells = data.load("fig07_tradeoff")[horizon].isel(time=-1).sel(schedule_gap=gap)
     cells = cells.isel(rounds=slice(0, 4))  # with a budget
@@ -131,7 +130,7 @@ def tau(first: np.ndarray, second: np.ndarray) -> float:
 def _five_rounds(measure: Callable[[xr.Dataset], np.ndarray]) -> Judge:
     """(R = 5, p = 1) against no budget."""
 
-    def judge(data: verdicts.Data, horizon: int, gap: str, condition: str) -> verdicts.Finding:
+    def judge(data: Data, horizon: int, gap: str, condition: str) -> Finding:
         cells = data.load("fig07_tradeoff")[horizon].isel(time=-1)
         cells = cells.sel(schedule_gap=gap, participation=1)
         return verdicts.alike(
@@ -141,7 +140,7 @@ def _five_rounds(measure: Callable[[xr.Dataset], np.ndarray]) -> Judge:
     return over_gaps(judge)
 
 
-def _one_in_m(data: verdicts.Data, horizon: int) -> verdicts.Finding:
+def _one_in_m(data: Data, horizon: int) -> Finding:
     name = "fig08_heterogeneous_central"
     ends = [data.end(name, horizon, algorithm=a, spread="homogeneous") for a in ("Single", "CDP")]
     agents = data.load(name)[horizon].attrs["agents"]
@@ -150,7 +149,7 @@ def _one_in_m(data: verdicts.Data, horizon: int) -> verdicts.Finding:
     )
 
 
-def _never_converges(data: verdicts.Data, horizon: int) -> verdicts.Finding:
+def _never_converges(data: Data, horizon: int) -> Finding:
     """Regret a slot in the last tenth of T: agents that differ, minus agents alike, alone."""
     cells = data.load("fig08_heterogeneous_central")[horizon].sel(algorithm="Single")
     time = cells.time.values
@@ -173,20 +172,11 @@ def _never_converges(data: verdicts.Data, horizon: int) -> verdicts.Finding:
 
 
 def _graphs_over(pairs: Sequence[tuple[str, str]]) -> Judge:
-    def judge(data: verdicts.Data, horizon: int) -> verdicts.Finding:
-        name = "fig10_graphs"
-        steps = {
-            f"{more} over {less}": verdicts.excess(
-                data.end(name, horizon, graph=more), data.end(name, horizon, graph=less)
-            )
-            for more, less in pairs
-        }
-        return verdicts.ordered(slots(horizon), **steps)
-
-    return over_horizons(judge)
+    cells = {f"{a} over {b}": ({"graph": a}, {"graph": b}) for a, b in pairs}
+    return cells_over(verdicts.ordered, "fig10_graphs", cells)
 
 
-def _waits(data: verdicts.Data, horizon: int) -> verdicts.Finding:
+def _waits(data: Data, horizon: int) -> Finding:
     """By what share another graph has less regret while waiting than the ring."""
     waits = {
         graph: data.last("fig10_graphs", horizon, graph=graph).waiting_regret.values
@@ -202,12 +192,12 @@ def _waits(data: verdicts.Data, horizon: int) -> verdicts.Finding:
     return verdicts.ordered(slots(horizon), **steps).add(words, of_all_regret=whole)
 
 
-def _not_proportional(data: verdicts.Data, horizon: int) -> verdicts.Finding:
+def _not_proportional(data: Data, horizon: int) -> Finding:
     """By what factor links and regret differ, complete graph over star: 1 if proportional."""
     cells = [data.last("fig10_graphs", horizon, graph=graph) for graph in ("complete", "star")]
     links = verdicts.ratio(*(cell.links.sel(meter="bound").values for cell in cells))
     regret = verdicts.ratio(*(cell.regret.values for cell in cells))
-    apart = verdicts.Measured(
+    apart = Measured(
         links.estimate / regret.estimate - 1,
         links.lower / regret.upper - 1,
         links.upper / regret.lower - 1,
@@ -220,30 +210,18 @@ def _not_proportional(data: verdicts.Data, horizon: int) -> verdicts.Finding:
 # --- VII-C: hybrid ------------------------------------------------------------------------------
 
 
-def _structures(more: str, less: str) -> Judge:
-    def judge(data: verdicts.Data, horizon: int) -> verdicts.Finding:
-        name = "fig12_heterogeneous_structures"
-        ends = [data.end(name, horizon, algorithm=a, spread="heterogeneous") for a in (more, less)]
-        return verdicts.ordered(slots(horizon), **{f"{more} over {less}": verdicts.excess(*ends)})
+F12 = "fig12_heterogeneous_structures"
 
-    return over_horizons(judge)
+
+def _structures(one: str, other: str) -> Judge:
+    pair = tuple({"algorithm": name, "spread": "heterogeneous"} for name in (one, other))
+    return cells_over(verdicts.ordered, F12, {f"{one} over {other}": pair})
 
 
 def _affected(*algorithms: str) -> Judge:
-    def judge(data: verdicts.Data, horizon: int) -> verdicts.Finding:
-        name = "fig12_heterogeneous_structures"
-        shares = {
-            a: verdicts.excess(
-                *(
-                    data.end(name, horizon, algorithm=a, spread=spread)
-                    for spread in ("heterogeneous", "homogeneous")
-                )
-            )
-            for a in algorithms
-        }
-        return verdicts.alike(slots(horizon), **shares)
-
-    return over_horizons(judge)
+    spreads = ("heterogeneous", "homogeneous")
+    pairs = {a: tuple({"algorithm": a, "spread": s} for s in spreads) for a in algorithms}
+    return cells_over(verdicts.alike, F12, pairs)
 
 
 def _links(cell: xr.Dataset) -> np.ndarray:
@@ -258,44 +236,44 @@ _HETEROGENEOUS = "heterogeneous over homogeneous"
 
 
 ROWS = [
-    verdicts.Row("VII-A1", r"the regret increases with the decreasing of  $\epsilon$", "Regret at one ε over that at the next larger.",
+    Row("VII-A1", r"the regret increases with the decreasing of  $\epsilon$", "Regret at one ε over that at the next larger.",
         falling("fig04_epsilon", "epsilon", (0.1, 0.3, 0.5, 1), "ε"), "fig04"),
-    verdicts.Row("VII-A1", r"$\epsilon=1$ indicates the non-private case", "Regret at ε = 1 over that without noise: alike.",
+    Row("VII-A1", r"$\epsilon=1$ indicates the non-private case", "Regret at ε = 1 over that without noise: alike.",
         compared("fig04_epsilon", {"epsilon": 1}, {"epsilon": "none"}), "fig04",
         "The regret is that of no noise. For privacy the sentence is true as well: a message leaks "
         "Nε = 50, which protects nothing."),
-    verdicts.Row("VII-A2", "the regrets at $T$ decrease as $p$ increases", "Regret at one p over that at the next larger.",
+    Row("VII-A2", "the regrets at $T$ decrease as $p$ increases", "Regret at one p over that at the next larger.",
         falling("fig05_participation", "participation", (0.2, 0.4, 0.6, 0.8, 1), "p"), "fig05"),
-    verdicts.Row("VII-A2", "the regrets decrease with $R$ increase", "Regret at R over that at R + 1.", over_gaps(_falls_with_rounds), "fig06"),
-    verdicts.Row("VII-A2", "$ R=4$ and 5 are almost the same", "Regret at R = 4 over that at R = 5: alike.", over_gaps(_four_and_five), "fig06"),
-    verdicts.Row("VII-A2", r"we need about $ \log(T) \approx 4$ communication rounds before eliminating all suboptimal arms",
+    Row("VII-A2", "the regrets decrease with $R$ increase", "Regret at R over that at R + 1.", over_gaps(_falls_with_rounds), "fig06"),
+    Row("VII-A2", "$ R=4$ and 5 are almost the same", "Regret at R = 4 over that at R = 5: alike.", over_gaps(_four_and_five), "fig06"),
+    Row("VII-A2", r"we need about $ \log(T) \approx 4$ communication rounds before eliminating all suboptimal arms",
         "Mean number of rounds of the seeds with one arm left, without a budget: within half a round of 4, which is log10 T at T = 10⁴.", over_horizons(_rounds_needed), "fig04",
         "Judged at the only T that the sentence can mean: with logarithms to base e or 2, T would be 55 or 16. The paper does not state T, and T = 10⁴ was "
         "chosen here by this sentence. That it holds there is no support for it."),
-    verdicts.Row("VII-A2", "a clear trade-off between the communication cost and learning performance",
+    Row("VII-A2", "a clear trade-off between the communication cost and learning performance",
         "Of two pairs (p, R) the dearer has less regret: minus Kendall's rank correlation, above 0.", over_gaps(_trade_off), "fig07"),
-    verdicts.Row("VII-A2", "is close to the largest amount of required communication cost", "Server links at R = 5, p = 1 over those without a budget: alike.",
+    Row("VII-A2", "is close to the largest amount of required communication cost", "Server links at R = 5, p = 1 over those without a budget: alike.",
         _five_rounds(_links), "fig07"),
-    verdicts.Row("VII-A2", "the regret of this case is close to the performance", "Regret at R = 5, p = 1 over that without a budget: alike.",
+    Row("VII-A2", "the regret of this case is close to the performance", "Regret at R = 5, p = 1 over that without a budget: alike.",
         _five_rounds(_regret), "fig07"),
-    verdicts.Row("VII-A3", "our proposed method obtain similar regrets under two reward structures", f"CDP-MAB, {_HETEROGENEOUS}: alike.",
+    Row("VII-A3", "our proposed method obtain similar regrets under two reward structures", f"CDP-MAB, {_HETEROGENEOUS}: alike.",
         compared("fig08_heterogeneous_central", {"algorithm": "CDP", "spread": "heterogeneous"}, {"algorithm": "CDP", "spread": "homogeneous"}), "fig08"),
-    verdicts.Row("VII-A3", "reached $1/M$ of the single-agent performance", "Regret of agents alone over that of CDP-MAB, both summed over agents: M.",
+    Row("VII-A3", "reached $1/M$ of the single-agent performance", "Regret of agents alone over that of CDP-MAB, both summed over agents: M.",
         over_horizons(_one_in_m), "fig08"),
-    verdicts.Row("VII-A3", "the single-agent method cannot converge due to the inconsistency",
+    Row("VII-A3", "the single-agent method cannot converge due to the inconsistency",
         "Agents alone: regret a slot in the last tenth of T, heterogeneous minus homogeneous: above 0.", over_horizons(_never_converges), "fig08"),
-    verdicts.Row("VII-B1", "the Star and Fully-connected graph achieve the smallest regrets", "Random graph over star, and over complete graph.",
+    Row("VII-B1", "the Star and Fully-connected graph achieve the smallest regrets", "Random graph over star, and over complete graph.",
         _graphs_over([("random", "star"), ("random", "complete")]), "fig10"),
-    verdicts.Row("VII-B1", "the Ring graph incurs larger regret", "Ring over each other graph.",
+    Row("VII-B1", "the Ring graph incurs larger regret", "Ring over each other graph.",
         _graphs_over([("ring", g) for g in ("complete", "star", "random")]), "fig10"),
-    verdicts.Row("VII-B1", "their performances are close to the centralized setting", "Star over complete graph, which has the regret of CDP-MAB: alike.",
+    Row("VII-B1", "their performances are close to the centralized setting", "Star over complete graph, which has the regret of CDP-MAB: alike.",
         compared("fig10_graphs", {"graph": "star"}, {"graph": "complete"}), "fig10"),
-    verdicts.Row("VII-B1", "the largest regret caused by the local exploitation", "Regret while waiting: by what share each other graph has less than the ring.",
+    Row("VII-B1", "the largest regret caused by the local exploitation", "Regret while waiting: by what share each other graph has less than the ring.",
         over_horizons(_waits), "fig10", "What is saved by not exploring while waiting is not in it; the rows on regret have both."),
-    verdicts.Row("VII-B1", "regret and communication cost are not directly proportional",
+    Row("VII-B1", "regret and communication cost are not directly proportional",
         "Complete graph over star: links times over regret times, less 1: above 0, where both proportional would have 0.", over_horizons(_not_proportional), "fig10"),
-    verdicts.Row("VII-C2", "The CDP-MAB achieves the smallest regret", "Heterogeneous: HDP-MAB over CDP-MAB.", _structures("HDP", "CDP"), "fig12"),
-    verdicts.Row("VII-C2", "better performance than the decentralized network", "Heterogeneous: DDP-MAB over HDP-MAB.", _structures("DDP", "HDP"), "fig12"),
-    verdicts.Row("VII-C2", "it can completely avoid the local bias by the coordination of the server", f"CDP-MAB, {_HETEROGENEOUS}: alike.", _affected("CDP"), "fig12"),
-    verdicts.Row("VII-C2", "slightly affected by the heterogeneous reward", f"DDP-MAB and HDP-MAB, {_HETEROGENEOUS}: alike.", _affected("DDP", "HDP"), "fig12"),
+    Row("VII-C2", "The CDP-MAB achieves the smallest regret", "Heterogeneous: HDP-MAB over CDP-MAB.", _structures("HDP", "CDP"), "fig12"),
+    Row("VII-C2", "better performance than the decentralized network", "Heterogeneous: DDP-MAB over HDP-MAB.", _structures("DDP", "HDP"), "fig12"),
+    Row("VII-C2", "it can completely avoid the local bias by the coordination of the server", f"CDP-MAB, {_HETEROGENEOUS}: alike.", _affected("CDP"), "fig12"),
+    Row("VII-C2", "slightly affected by the heterogeneous reward", f"DDP-MAB and HDP-MAB, {_HETEROGENEOUS}: alike.", _affected("DDP", "HDP"), "fig12"),
 ]  # fmt: skip

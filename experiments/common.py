@@ -87,8 +87,7 @@ def difference_bands(curves: Mapping[str, xr.DataArray], reference: str) -> dict
 def paired_bands(curves: Mapping[str, xr.DataArray], reference: str) -> dict[str, xr.Dataset]:
     """Returns the reference's band, and around each other mean that of its paired difference.
 
-    Instances differ by far more than what is compared on them, so that the bands of the means
-    themselves would overlap whatever the difference.
+    Instances differ so much that the bands of the means themselves would overlap.
     """
     own = fmab.confidence_band(curves[reference], LEVEL)
     differences = difference_bands(curves, reference)
@@ -100,11 +99,7 @@ def paired_bands(curves: Mapping[str, xr.DataArray], reference: str) -> dict[str
 
 
 def leak_of(algorithm: Any, agents: int) -> float | None:
-    """Returns what an algorithm's messages leak of one reward; None where nobody is told anything.
-
-    It is the epsilon of pure differential privacy, over the whole run, against whoever sees most
-    of what is sent, from the privacy ledger; infinite for no bound.
-    """
+    """Returns the most that messages leak of a reward over a run, pure; None without messages."""
     told = [row for row in fmab.privacy_ledger(algorithm, agents) if row.observation != "actions"]
     return max((row.epsilon for row in told), default=None)
 
@@ -117,12 +112,7 @@ def leak_text(leak: float | None) -> str:
 
 
 def leaks(members: Mapping[str, Any], agents: int) -> str:
-    """Says what a message leaks of one reward with each of some algorithms.
-
-    Args:
-        members: Algorithms by what figures call them.
-        agents: M.
-    """
+    """Says what a message leaks of one reward with each of some algorithms, by label."""
     said = {name: leak_text(leak_of(each, agents)) for name, each in members.items()}
     return f"Leak of one reward to whoever sees the messages of its agent: {seen.grouped(said)}"
 
@@ -166,21 +156,12 @@ def listed(horizons: Iterable[int]) -> str:
 
 
 def setting_of(setting: str, results: Mapping[int, Sequence[xr.Dataset]]) -> str:
-    """Writes what all runs share, their horizons and their seeds.
-
-    Args:
-        setting: What they share.
-        results: All that is drawn, by horizon.
-    """
+    """Writes what all runs share, their horizons and their seeds."""
     return f"{setting}, T = {listed(results)} slots, {seeds_of(results)}"
 
 
 def seeds_of(results: Mapping[int, Sequence[xr.Dataset]]) -> str:
-    """Writes how many seeds there are: "1000 seeds", or by horizon where these differ.
-
-    Args:
-        results: All that is drawn, by horizon.
-    """
+    """Writes how many seeds there are: "1000 seeds", or by horizon where these differ."""
     found = {
         f"T = {write_count(T)}": " or ".join(
             write_count(number) for number in sorted({data.sizes["seed"] for data in each})
@@ -191,10 +172,7 @@ def seeds_of(results: Mapping[int, Sequence[xr.Dataset]]) -> str:
 
 
 def _went_wrong(results: Results) -> list[str]:
-    """Says how many seeds lost the best arm, play a worse one at T, and had not decided.
-
-    Where there are some of the first two, also the largest regret of one of them.
-    """
+    """Says how many seeds lost the best arm, play a worse one, or had not decided at T."""
     tables = [fmab.final_table(data, level=LEVEL) for data in results.values()]
     horizons = xr.DataArray(list(results), dims="horizon", name="horizon", attrs={"symbol": "T"})
     finals = xr.concat(tables, horizons, coords="minimal", compat="override", join="exact")

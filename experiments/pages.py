@@ -48,13 +48,7 @@ class Numbers:
         return found
 
     def claim(self, quote: str, quantity: str = "", place: int = 0) -> dict[str, Measured]:
-        """Returns a measured quantity of a row of CLAIMS.md, by condition.
-
-        Args:
-            quote: The row's quotation.
-            quantity: Which of its numbers.
-            place: Which row, where several have this quotation.
-        """
+        """Returns a quantity of a row of CLAIMS.md, by condition; ``place`` if quotes repeat."""
         rows = self.table("claims", quote=quote)
         number = list(dict.fromkeys(row["row"] for row in rows))[place]
         return {
@@ -431,17 +425,22 @@ _CHOICE_TABLE, _CHOICE_LEAK = "arena_leak_T1e5", "1.0"
 
 def _choices(numbers: Numbers) -> str:
     """The README's choice of algorithms, at an equal leak."""
-    lines = [
-        "| algorithm | call | who sees | seeds | regret |",
-        "| --- | --- | --- | ---: | ---: |",
-    ]
+    heads = ("algorithm", "call", "who sees", "seeds", "regret")
+    lines = []
     for view, calls in _CHOICES.items():
         for name, call in calls.items():
             fixed = {"view": view, "ε": _CHOICE_LEAK, "algorithm": name}
             (row,) = numbers.table(_CHOICE_TABLE, **fixed)
-            cells = (name, f"`{call}`", _VIEW_NAMES[view], row["seeds"], _regret(row))
-            lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+            lines.append((name, f"`{call}`", _VIEW_NAMES[view], row["seeds"], _regret(row)))
+    return _write_table(heads, lines, ("---",) * 3 + ("---:",) * 2)
+
+
+def _write_table(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], rule: Sequence[str] = ()
+) -> str:
+    """Returns a table in Markdown, with blanks around the rule below its heads."""
+    lines = [heads, rule or ("---",) * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 _VIEW_NAMES = {
@@ -454,20 +453,15 @@ _VIEW_NAMES = {
 def _algorithms(_: Numbers) -> str:
     """The table of shipped algorithms."""
     calls = {getattr(fmab, name).name: name for name in _algorithm_names()}
-    lines = ["| name | in Python | what it is | source | who is heard | who is trusted |"]
-    lines.append("| --- " * 6 + "|")
+    heads = ("name", "in Python", "what it is", "source", "who is heard", "who is trusted")
+    lines = []
     for row in fmab.list_algorithms():
-        if row["name"] not in calls:
-            continue
-        cells = (
-            row["summary"],
-            row["source"] or "this project",
-            row["communication"],
-            row["trusted"],
-        )
-        text = " | ".join(cell.replace("|", "\\|") for cell in cells)
-        lines.append(f"| `{row['name']}` | `{calls[row['name']]}` | {text} |")
-    return "\n".join(lines)
+        if row["name"] in calls:
+            source = row["source"] or "this project"
+            cells = (row["summary"], source, row["communication"], row["trusted"])
+            cells = tuple(cell.replace("|", "\\|") for cell in cells)
+            lines.append((f"`{row['name']}`", f"`{calls[row['name']]}`", *cells))
+    return _write_table(heads, lines)
 
 
 def _algorithm_names() -> list[str]:
@@ -479,22 +473,21 @@ def _algorithm_names() -> list[str]:
 
 def _outputs(_: Numbers) -> str:
     """The table of variables of a result."""
-    lines = ["| variable | over | what it is | unit | comes out |", "| --- " * 5 + "|"]
-    shipped = optional_outputs().values()
-    for output in (*STANDARD, *shipped):
+    lines = []
+    for output in (*STANDARD, *optional_outputs().values()):
         when = "always" if output in STANDARD else f"`--outputs {output.name}`"
         over = ", ".join(("seed", *output.dims))
-        lines.append(f"| `{output.name}` | {over} | {output.label} | {output.units} | {when} |")
-    return "\n".join(lines)
+        lines.append((f"`{output.name}`", over, output.label, output.units, when))
+    return _write_table(("variable", "over", "what it is", "unit", "comes out"), lines)
 
 
 def _commands(_: Numbers) -> str:
     """The table of commands."""
-    lines = ["| command | what it does |", "| --- | --- |"]
+    lines = []
     for name, path in main.commands().items():
         first = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-        lines.append(f"| `fmab {name}` | {(first or '').partition(chr(10))[0]} |")
-    return "\n".join(lines)
+        lines.append((f"`fmab {name}`", (first or "").partition("\n")[0]))
+    return _write_table(("command", "what it does"), lines)
 
 
 BLOCKS = (

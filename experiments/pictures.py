@@ -63,16 +63,9 @@ class Page:
         x: str | Sequence[str] = "slot t",
         height: float = 1.45,
     ) -> np.ndarray:
-        """Makes panels, a row for each quantity and a column for each condition.
+        """Makes [row, column] panels, a row for each quantity and a column for each condition.
 
-        Args:
-            labels: What the panels of each row show; a power of ten is added where one is due.
-            titles: What the panels of each column are about; "" for nothing.
-            x: What lies on the horizontal axis, of all rows or of each.
-            height: Of a panel, in inches.
-
-        Returns:
-            [row, column] axes.
+        A power of ten is added to labels where one is due. ``height`` is in inches.
         """
         axes = self._subplots([height] * len(labels), len(titles))
         below = [x] * len(labels) if isinstance(x, str) else list(x)
@@ -84,13 +77,7 @@ class Page:
     ) -> list[Axes]:
         """Makes panels with labels of their own; a power of ten is added where it is due.
 
-        Args:
-            number: Of panels.
-            across: How many are beside each other.
-            height: Of a panel, in inches, or of each; a row is as high as its highest.
-
-        Returns:
-            The panels; those that their grid has besides are left out.
+        ``height`` is in inches, of all or of each; a row is as high as its highest panel.
         """
         each = [height] * number if isinstance(height, float | int) else list(height)
         rows = [max(each[at : at + across]) for at in range(0, number, across)]
@@ -113,10 +100,7 @@ class Page:
     ) -> None:
         """Gives panels a second axis in per cent where one of them has an effect below 2 %.
 
-        Args:
-            panels: Of one quantity, all on linear axes.
-            references: What 100 % is in each panel.
-            ends: The effects in each panel, in the units of its axis.
+        ``ends`` are the effects in each panel, in the units of its linear axis.
         """
         if not faint(zip(references, ends, strict=True)):
             return
@@ -167,11 +151,7 @@ class Page:
 
 
 def faint(effects: Iterable[tuple[float, Sequence[float]]]) -> bool:
-    """Tells whether an effect is below 2 % of its reference, but not 0 in every seed.
-
-    Args:
-        effects: References, each with the effects that are measured against it.
-    """
+    """Tells whether an effect is below 2 % of its reference, but not 0 in every seed."""
     return any(0 < abs(end) < FAINT * of for of, ends in effects for end in ends)
 
 
@@ -188,11 +168,7 @@ class Picture(NamedTuple):
 
 
 def fitted(draw: Callable[[Page], None]) -> Figure:
-    """Draws a figure that fits a page: where it would be higher, its panels are made lower.
-
-    Raises:
-        ValueError: If labels and legends alone are too high.
-    """
+    """Draws a figure that fits a page: where it would be higher, its panels are made lower."""
     squeeze = 1.0
     for _ in range(4):
         page = Page(squeeze)
@@ -270,13 +246,7 @@ def ends(bands: Mapping[str, Any]) -> list[float]:
 
 
 def in_percent(references: Iterable[float], bands: Iterable[Mapping[str, Any]], of: str) -> str:
-    """Says what a second axis is per cent of, where `Page.percent` draws one; or "".
-
-    Args:
-        references: What 100 % is, by horizon.
-        bands: Curves of differences, by horizon.
-        of: What 100 % is, in words.
-    """
+    """Says what a second axis is per cent of, where `Page.percent` draws one; or ""."""
     drawn = faint(zip(references, map(ends, bands), strict=True))
     return f". Axis on the right: per cent of {of}" * drawn
 

@@ -18,7 +18,6 @@ import numpy as np
 import fmab_jax as fmab
 from experiments import common, figures
 from fmab_jax.algorithms.ddp_mab import DDP
-from fmab_jax.algorithms.hdp_mab import HDP
 from fmab_jax.core.exchanges import Exchange
 
 AGENTS, ARMS = 50, 100
@@ -41,30 +40,12 @@ class Late(DDP):
         return replace(found, wait=found.wait + 1)
 
 
-@dataclass(frozen=True)
-class LateHybrid(HDP):
-    """HDP-MAB whose agents wait until the farthest is d hops away, d slots a round, not d - 1."""
-
-    name: ClassVar[str] = "hdp_late"
-
-    def exchange(self, agents: int) -> Exchange:
-        """Returns the exchange with one more slot of waiting, where anybody has to be heard."""
-        found = super().exchange(agents)
-        return replace(found, wait=found.wait + (len(found.sinks) < agents))
-
-
 def _read(
     words: str, axis: str, algorithm: Any, problem: Any, over: str, **own: Any
 ) -> Callable[..., Rows]:
-    """Returns who runs a reading beside the usual one, which is the first along `axis`.
+    """Returns who runs a reading beside the usual one, which is the first along ``axis``.
 
-    Args:
-        words: Of the other reading; a label of `over` is filled in.
-        axis: The dimension of the two readings.
-        algorithm: As `fmab.sweep` takes it.
-        problem: Likewise.
-        over: The other dimension that is swept.
-        own: Options of the sweep, besides those that all readings share.
+    A label of the dimension ``over`` is filled into ``words``.
     """
 
     def rows(store: Path | None, shared: dict[str, Any]) -> Rows:

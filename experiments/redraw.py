@@ -66,11 +66,7 @@ def _find_drawing(name: str) -> tuple[Callable[..., Draw], tuple[str, ...]] | No
 
 
 def drawing_of(folder: Path, name: str) -> Draw:
-    """Returns what draws a picture from the numbers in a folder.
-
-    Raises:
-        LookupError: If nothing can draw it so.
-    """
+    """Returns what draws a picture from the numbers in a folder; LookupError if nothing can."""
     if (found := _find_drawing(name)) is None:
         raise LookupError(f"{name} cannot be drawn from its numbers alone: simulate it")
     way, groups = found

@@ -20,14 +20,7 @@ def listed(words: Iterable[str]) -> str:
 
 
 def grouped(said: Mapping[str, str]) -> str:
-    """Joins what is said of several names, those with the same words together.
-
-    Args:
-        said: What is said, by name.
-
-    Returns:
-        Such as "5 (a and b), 9 (c)".
-    """
+    """Joins what is said of names, those with the same words together: "5 (a and b), 9 (c)"."""
     found: dict[str, list[str]] = {}
     for name, words in said.items():
         found.setdefault(words, []).append(name)

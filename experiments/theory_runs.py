@@ -173,10 +173,7 @@ def _tilts(beta: Any, epsilon: Any) -> Any:
 
 
 def sixteen(low: float, high: float, epsilon: float) -> float:
-    """Returns D_16: the largest number below which the pairs for every beta show more than beta.
-
-    Every beta of a grid is tried; between the first that fails and the one before it, more.
-    """
+    """Returns D_16: the largest number below which the pairs for every beta show more than beta."""
     end = most(low, high, epsilon)
     grid = end * np.geomspace(LEAST, 1.0, STEPS)
     for _ in range(2):

@@ -10,14 +10,7 @@ from legibility import drawn, published, readable
 from pages import writers
 
 import fmab_jax as fmab
-from experiments import (
-    arena,
-    arena_figures,
-    arena_report,
-    arena_settings,
-    common,
-    pictures,
-)
+from experiments import arena, arena_figures, arena_report, arena_settings, common, pictures
 from fmab_jax.algorithms.base import collect_algorithms
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.analysis.words import write_count

@@ -163,11 +163,7 @@ SOURCES = (
     ),
     (KLSE, rf"shares of half\s+of them keep to {N} at", half),
     (KLSE, rf"At a level of 20 that takes {N} off", lambda: [math.log(21)]),
-    (
-        SUITES,
-        rf"Eliminations have {N} to {N} seeds",
-        lambda: of_suites("rounds"),
-    ),
+    (SUITES, rf"Eliminations have {N} to {N} seeds", lambda: of_suites("rounds")),
     (SUITES, rf"Episodes have {N} to {N}, but none", lambda: of_suites("episodes")),
     (
         SUITES,
@@ -175,16 +171,8 @@ SOURCES = (
         lambda: [of_suites("shared")[0], of_suites("slots")[0]],
     ),
     (BINS, rf"bins are {N} % wide", lambda: [100 * BIN_WIDTH]),
-    (
-        LOOKS,
-        rf"from 1000 to 10\^6 seeds: {N}, so {N} %\): .*? cover with at least {N} %",
-        looks,
-    ),
-    (
-        MEMORY,
-        rf"may take\s+{N} % of what JAX may use",
-        lambda: [100 * resources.BATCHES],
-    ),
+    (LOOKS, rf"from 1000 to 10\^6 seeds: {N}, so {N} %\): .*? cover with at least {N} %", looks),
+    (MEMORY, rf"may take\s+{N} % of what JAX may use", lambda: [100 * resources.BATCHES]),
     (DONE, rf"From 2,000,000 runs no bound above\s+{N} can come", largest_bound),
 )
 

@@ -127,7 +127,7 @@ def test_the_headlines_are_the_largest_differences(grid):
     text = page_of(data.assign(regret=data.regret * factors))
     findings = re.search(r'<ul class="findings">(.*?)</ul>', text, re.S)[1].replace("\xa0", " ")
     assert re.findall(r"ε = (\d) costs (\d+)(?:\.0+)? % (more|less)", findings) == [
-        *(("1", "90", "less"), ("4", "40", "more"), ("3", "30", "more"), ("2", "20", "more")),
+        *(("1", "90", "less"), ("4", "40", "more"), ("3", "30", "more"), ("2", "20", "more"))
     ]
 
 
