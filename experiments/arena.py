@@ -1,16 +1,10 @@
 """The arena: every algorithm of the package on the paper's instance, with one set of meters.
 
-Who takes part, and the runs of parts (a) to (c): regret over time (a),
-regret at matched trust (b), and agents that differ (c); `arena_figures` draws them. The authors'
-own settings are in `arena_settings`; `arena_report` says who wins where.
-
-Trust is matched where the same epsilon covers the same view: whoever reads single messages,
-whoever sees secure sums alone, or an outsider who sees actions (`VIEWS`).
-
-Everybody plays the same instances: 50 agents, 100 arms, means drawn anew for each seed. Algorithms
-that step through slots have fewer seeds the longer they take (`SHARES`). Of those whose agents are
-alone, five agents stand for fifty: given the means agents are independent and alike, so that ten
-times the regret of five has the same expectation.
+Parts: regret over time (a), regret at matched trust (b), and agents that differ (c). Trust is
+matched where the same epsilon covers the same view (`VIEWS`). Everybody plays the same instances:
+50 agents, 100 arms, means drawn anew for each seed. Algorithms that step through slots have fewer
+seeds the longer they take (`SHARES`). Of those whose agents are alone, five agents stand for fifty:
+given the means they are independent and alike, so ten times their regret has the same expectation.
 """
 
 from __future__ import annotations

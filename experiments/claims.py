@@ -48,10 +48,10 @@ def judge(data: Data, folder: Path) -> list[Path]:
                 Finding("", "more horizons are needed", verdicts.UNJUDGED)
             ]
             verdict = verdicts.write_verdict(findings)
-            number = 1 + len({each["row"] for each in rows})
+            number = 1 + len({finding["row"] for finding in rows})
             start = {"row": number, "section": row.section, "quote": row.quote}
             end = {"list": name, "verdict": verdict}
-            rows += [start | cells | end for each in findings for cells in _cells(each)]
+            rows += [start | cells | end for finding in findings for cells in _cells(finding)]
     folder.mkdir(parents=True, exist_ok=True)
     table = common.save_rows(rows, folder / "claims.csv")
     return [write_page(folder, data.horizons, data.seeds), table]
@@ -129,9 +129,11 @@ def _row(row: Row, lines: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     if (lines[0]["section"], lines[0]["quote"]) != (row.section, row.quote):
         raise ValueError(f"claims.csv has another sentence than “{row.quote}” in its place")
     texts = dict.fromkeys((line["condition"], line["text"]) for line in lines)
-    found = "<br>".join(f"{condition}: {text}" if condition else text for condition, text in texts)
+    measured = "<br>".join(
+        f"{condition}: {text}" if condition else text for condition, text in texts
+    )
     words = row.words + f"<br>{row.note}" * bool(row.note)
-    cells = (row.section, write_quote(row.quote), words, found, lines[0]["verdict"], row.see)
+    cells = (row.section, write_quote(row.quote), words, measured, lines[0]["verdict"], row.see)
     return dict(zip(HEADS, cells, strict=True))
 
 

@@ -103,10 +103,10 @@ def _rounds_needed(data: Data, horizon: int) -> Finding:
     return finding if horizon == MEANT else finding.uncount(NOT_MEANT)
 
 
-def distance(found: Measured, value: float) -> Measured:
+def distance(measured: Measured, value: float) -> Measured:
     """Returns how far a number lies from a value, to either side."""
-    ends = [abs(each - value) for each in found]
-    least = 0.0 if found.lower <= value <= found.upper else min(ends[1:])
+    ends = [abs(end - value) for end in measured]
+    least = 0.0 if measured.lower <= value <= measured.upper else min(ends[1:])
     return Measured(ends[0], least, max(ends[1:]))
 
 
@@ -162,9 +162,9 @@ def _never_converges(data: Data, horizon: int) -> Finding:
     rates = {
         name: (ends[:, 1] - ends[:, 0]) / (time[-1] - time[start]) for name, ends in late.items()
     }
-    found = verdicts.mean(rates["heterogeneous"] - rates["homogeneous"])
+    difference = verdicts.mean(rates["heterogeneous"] - rates["homogeneous"])
     return verdicts.ordered(
-        slots(horizon), verdicts.number, **{"regret a slot, more than where alike": found}
+        slots(horizon), verdicts.number, **{"regret a slot, more than where alike": difference}
     )
 
 

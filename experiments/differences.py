@@ -39,15 +39,12 @@ def make_sweep(algorithm: Any, problem: Any, **options: Any) -> Callable[..., xr
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of regret over time, with paired differences to a reference.
-
-    Curves are those of results, by label, for each reference that they are paired with, which is one
-    of them.
-    """
+    """A figure of regret over time, with paired differences to a reference."""
 
     name: str  # of its files
     setting: str  # what all runs share
     alt: str  # what is drawn, for readers who do not see it
+    # returns curves by label, for each reference that they are paired with, which is one of them
     curves: Callable[[xr.Dataset], Mapping[str, Curves]]
     quantity: str  # name of the differences in the CSV
     label: str  # of their axis
@@ -104,7 +101,9 @@ class Figure:
         levels = _levels(rows, more)
         words = [*self.notes]
         if self.has_regret:
-            (reference,) = {r["curve"] for r in rows} - {n for each in more.values() for n in each}
+            (reference,) = {r["curve"] for r in rows} - {
+                n for curves in more.values() for n in curves
+            }
             words.append(common.PAIRED.format(reference))
         else:
             at_end = [row for row in rows if row["quantity"] == AT_END]

@@ -94,22 +94,22 @@ def _rows(horizon: int, data: xr.Dataset) -> list[dict[str, Any]]:
 
 def group_by_share(rows: Rows) -> dict[int, dict[float, list[Mapping[str, Any]]]]:
     """Returns rows by horizon and p."""
-    found: dict[int, dict[float, list[Mapping[str, Any]]]] = {row["T"]: {} for row in rows}
+    groups: dict[int, dict[float, list[Mapping[str, Any]]]] = {row["T"]: {} for row in rows}
     for row in rows:
-        found[row["T"]].setdefault(row["p"], []).append(row)
-    return found
+        groups[row["T"]].setdefault(row["p"], []).append(row)
+    return groups
 
 
 def page(rows: Rows) -> Callable[[pictures.Page], None]:
     """Returns what draws the points of the rows of the CSV, and a line for each p."""
-    found = group_by_share(rows)
+    groups = group_by_share(rows)
     leaks = {row["p"]: common.leak_text(row["leak"]) for row in rows}
     looks = dict(zip(leaks, zip(COLOURS, MARKERS, SIZES, strict=True), strict=True))
 
     def draw(page: pictures.Page) -> None:
         x = f"cost at T, {SERVER_PRICE} per link"
-        axes = page.panels(["regret at T, sum over agents"], common.titles(found), x, HEIGHT)[0]
-        for panel, lines in zip(axes, found.values(), strict=True):
+        axes = page.panels(["regret at T, sum over agents"], common.titles(groups), x, HEIGHT)[0]
+        for panel, lines in zip(axes, groups.values(), strict=True):
             for p, points in lines.items():
                 _line(panel, points, *looks[p])
             panel.set_yscale("log")

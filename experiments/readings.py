@@ -36,12 +36,12 @@ class Late(DDP):
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the exchange with one more slot of waiting."""
-        found = super().exchange(agents)
-        return replace(found, wait=found.wait + 1)
+        usual_exchange = super().exchange(agents)
+        return replace(usual_exchange, wait=usual_exchange.wait + 1)
 
 
 def _read(
-    words: str, axis: str, algorithm: Any, problem: Any, over: str, **own: Any
+    words: str, axis: str, algorithm: Any, problem: Any, over: str, **options: Any
 ) -> Callable[..., Rows]:
     """Returns who runs a reading beside the usual one, which is the first along ``axis``.
 
@@ -49,9 +49,9 @@ def _read(
     """
 
     def rows(store: Path | None, shared: dict[str, Any]) -> Rows:
-        rest = {name: value for name, value in shared.items() if name not in own}
-        found = fmab.sweep(algorithm, problem, store=store, **own, **rest)
-        regret = found.regret.isel(time=-1).transpose(over, axis, "seed")
+        common_options = {name: value for name, value in shared.items() if name not in options}
+        data = fmab.sweep(algorithm, problem, store=store, **options, **common_options)
+        regret = data.regret.isel(time=-1).transpose(over, axis, "seed")
         for label, (usual, other) in zip(regret[over].values, regret.values, strict=True):
             yield words.format(label), [other, usual]
 
@@ -88,11 +88,11 @@ def sweep(
 ) -> dict[str, list[np.ndarray]]:
     """Returns, by reading and setting, [seed] regret at T with it and with the usual one."""
     shared = dict(epsilon=EPSILON, horizon=horizon, seeds=seeds, times=8, sum_agents=False)
-    found: dict[str, list[np.ndarray]] = {}
+    pairs: dict[str, list[np.ndarray]] = {}
     for name in names:
-        kept = None if store is None else store.with_name(f"{store.name}-{name}")
-        found |= READINGS[name](kept, shared)
-    return found
+        folder = None if store is None else store.with_name(f"{store.name}-{name}")
+        pairs |= READINGS[name](folder, shared)
+    return pairs
 
 
 def shown(reading: str) -> str:
@@ -127,8 +127,8 @@ def draw(results: dict[int, dict[str, Any]], folder: Path) -> list[Path]:
             "regret, other reading": common.interval(other),
             "difference": common.interval(other - usual),
         }
-        for horizon, found in results.items()
-        for reading, (other, usual) in found.items()
+        for horizon, pairs in results.items()
+        for reading, (other, usual) in pairs.items()
     ]
     seeds = len(next(iter(next(iter(results.values())).values()))[0])
     notes = (

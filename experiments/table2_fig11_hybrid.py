@@ -135,9 +135,9 @@ def cost_page(rows: differences.Rows) -> Callable[[pictures.Page], None]:
 
     def draw(page: pictures.Page) -> None:
         axes = page.panels(["cost at T, by case"], common.titles(costs), "cost at T", 1.25)[0]
-        for panel, found in zip(axes, costs.values(), strict=True):
+        for panel, points_of in zip(axes, costs.values(), strict=True):
             page.handles = []
-            for (meter, mark), points in zip(MARKS.items(), found.values(), strict=True):
+            for (meter, mark), points in zip(MARKS.items(), points_of.values(), strict=True):
                 mean, low, high = zip(*points, strict=True)
                 panel.hlines(range(len(CASES)), low, high, color=mark["color"], linewidth=0.8)
                 page.handles += panel.plot(

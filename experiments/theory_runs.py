@@ -110,7 +110,8 @@ def shown_rows() -> list[dict[str, Any]]:
     rows = []
     for epsilon in (*EPSILONS, math.inf):
         shares = [
-            sixteen(*each, epsilon) / most(*each, epsilon) for each in zip(low, high, strict=True)
+            sixteen(*means, epsilon) / most(*means, epsilon)
+            for means in zip(low, high, strict=True)
         ]
         with jax.enable_x64(True):
             numbers = map(jnp.float64, (*APART, epsilon))
@@ -132,10 +133,10 @@ def most(low: float, high: float, epsilon: float) -> float:
     # It is convex in q.
     grid = np.linspace(low, high, STEPS)
     for _ in range(3):
-        found = np.asarray(_both(grid, low, high, epsilon))
-        place = int(np.argmin(found))
+        values = np.asarray(_both(grid, low, high, epsilon))
+        place = int(np.argmin(values))
         grid = np.linspace(grid[max(place - 1, 0)], grid[min(place + 1, STEPS - 1)], STEPS)
-    return float(found.min())
+    return float(values.min())
 
 
 def shown(beta: Any, low: float, high: float, epsilon: float) -> Float[np.ndarray, " beta"]:
@@ -144,17 +145,17 @@ def shown(beta: Any, low: float, high: float, epsilon: float) -> Float[np.ndarra
     a, b = -np.expm1(-l), -np.expm1(-k)
     q = np.clip((1.0 + 1.0 / a - 1.0 / b) / 2.0, 0.0, 1.0)
     largest = np.log1p(-q * a) + np.log1p(-(1.0 - q) * b)
-    found: Any = (-l * low - k * (1.0 - high) - largest).max(axis=1)
-    return found
+    evidence_shown: Any = (-l * low - k * (1.0 - high) - largest).max(axis=1)
+    return evidence_shown
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a function of numbers in double precision, compiled once."""
     program = jax.jit(function)
 
-    def run(*given: Any) -> Any:
+    def run(*numbers: Any) -> Any:
         with jax.enable_x64(True):
-            return program(*(jnp.asarray(each, jnp.float64) for each in given))
+            return program(*(jnp.asarray(number, jnp.float64) for number in numbers))
 
     return run
 
@@ -167,9 +168,9 @@ def _both(q: Any, low: Any, high: Any, epsilon: Any) -> Any:
 
 @_compiled
 def _tilts(beta: Any, epsilon: Any) -> Any:
-    of = jax.vmap(evidence.choose_tilts, (0, None, None, None))
-    found = of(beta, jnp.ones_like(epsilon), jnp.zeros_like(epsilon)[None], epsilon)
-    return found.low, found.high
+    choose = jax.vmap(evidence.choose_tilts, (0, None, None, None))
+    tilts = choose(beta, jnp.ones_like(epsilon), jnp.zeros_like(epsilon)[None], epsilon)
+    return tilts.low, tilts.high
 
 
 def sixteen(low: float, high: float, epsilon: float) -> float:

@@ -48,9 +48,7 @@ from fmab_jax.files import check_path, refuse_taken, whole_file
 from fmab_jax.parameters import UNSET, parameters_of
 from fmab_jax.run.resources import MAX_SEEDS
 
-QUICK = 10
-"""Most seeds of a quick card, if none are given."""
-
+QUICK = 10  # most seeds of a quick card, if none are given
 _DIGITS = 12
 
 
@@ -142,7 +140,9 @@ def contestant_of(owner: type[Algorithm], options: Mapping[str, Any]) -> Contest
     settings = contestant.build().settings()
     words = [text for name, text in settings.items() if name not in PARAMETERS]
     label = ", ".join([owner.title or owner.name, *words, *["no noise"] * noiseless])
-    label = next((each.label for each in contestants() if _is_same(each, contestant)), label)
+    label = next(
+        (shipped.label for shipped in contestants() if _is_same(shipped, contestant)), label
+    )
     return Contestant(label, owner, options)
 
 
@@ -198,7 +198,7 @@ def make_card(
     # Before the suites, which take longest: an algorithm that fails is refused first.
     progress("contract ...")
     described, contract = _describe(contestant), _check_contract(contestant)
-    twin = next((each for each in contestants() if each.label == contestant.label), None)
+    twin = next((shipped for shipped in contestants() if shipped.label == contestant.label), None)
     same = contestant.label if twin and _is_same(twin, contestant) else ""
     label = f"{contestant.label} (this card)" if twin and not same else contestant.label
     results = []
@@ -312,7 +312,7 @@ def _suite(result: Result, standings: Standings, contestant: Contestant, label: 
         f"{write_quantity('K = ', suite.problem.arms, 'arm')}, T = {write_count(suite.horizon)}, "
         f"{result.plan.seeds:,} seeds."
     )
-    calls = {each.label: each for each in contestants()}
+    calls = {shipped.label: shipped for shipped in contestants()}
     regrets, costs = [], []
     for ranking in result.rankings:
         group, run, best = ranking.group, ranking.run, ranking.best
@@ -401,6 +401,6 @@ def _cite(contestant: Contestant, suites: Suites, standings: Standings) -> list[
         f"{contestant.label}, benchmark card, suites version {suites.version} "
         f"(sha256 {suites.digest[:_DIGITS]}), fmab_jax {__version__}."
     )
-    packages = ", ".join(sorted({each.package for each in standings.table.values()}))
+    packages = ", ".join(sorted({standing.package for standing in standings.table.values()}))
     text = f"The standings that it is ranked against were computed by fmab_jax {packages}."
     return [f"```text\n{line}\n```", page.escape(text)]

@@ -242,7 +242,7 @@ def write(standings: Standings, path: str | os.PathLike[str]) -> Path:
 def complete(
     used: suites.Suites,
     contestants: tuple[suites.Contestant, ...],
-    known: Standings | None,
+    previous: Standings | None,
     seeds: Mapping[str, int] | None = None,
     only: Collection[str] = (),
 ) -> Iterator[tuple[Standings, str]]:
@@ -251,14 +251,14 @@ def complete(
     Known results of others than the contestants are dropped. ``seeds`` are by suite, by default its
     own; ``only`` are the labels of those who are computed now, by default all.
     """
-    pairs = [(suite, each) for each in contestants for suite in used.suites.values()]
+    pairs = [(suite, entrant) for entrant in contestants for suite in used.suites.values()]
     # Cheap ones come first: a run that is stopped then has most of the results.
     pairs.sort(key=lambda pair: suites.COSTS.index(suites.cost_of(pair[1].build())))
     standings = Standings(used.version, used.digest)
-    if known and known.digest == used.digest:
+    if previous and previous.digest == used.digest:
         keys = [(suite.name, contestant.label) for suite, contestant in pairs]
-        standings.table = {key: known.table[key] for key in keys if key in known.table}
-        standings.lower = dict(known.lower)
+        standings.table = {key: previous.table[key] for key in keys if key in previous.table}
+        standings.lower = dict(previous.lower)
     for suite in used.suites.values():
         if not any(name == suite.name for name, _ in standings.lower):
             bounds = lower_bounds(suite)
