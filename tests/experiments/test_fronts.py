@@ -17,6 +17,7 @@ from experiments import (
     arena_figures,
     arena_fronts,
     arena_fronts_figures,
+    arena_report,
     common,
     pictures,
     redraw,
@@ -308,6 +309,7 @@ def test_pictures_are_drawn_anew_as_from_results(monkeypatch, tmp_path):
     arena_fronts_figures.judge(results.__getitem__, tmp_path)
     for picture in kept.values():
         common.save_rows(picture.rows, tmp_path / f"{picture.name}.csv")
+    common.save_rows(arena_report._rows(found["a"]), tmp_path / "arena_T1e4.csv")
     for name, picture in kept.items():
         same(shown(picture.draw), shown(redraw.drawing_of(tmp_path, name)))
     assert len(kept) == 7
