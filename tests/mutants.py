@@ -48,8 +48,7 @@ TESTS = {
 }
 # What a copy needs: the sources, the tests, and what they read.
 COPIED = ("fmab_jax", "experiments", "benchmarks", "tests", "docs", "figures", ".ci")
-LONGEST = 1800
-"""Seconds after which a run that does not end counts as caught: the mutant hangs it."""
+LONGEST = 1800  # seconds; a run that takes longer counts as caught: the mutant hangs it
 
 
 class Mutant(NamedTuple):
