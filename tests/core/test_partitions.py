@@ -1,4 +1,4 @@
-"""Components of one graph whose agents keep their numbers, against components of consecutive agents."""
+"""Components of one graph whose agents keep their numbers, against consecutive components."""
 
 from __future__ import annotations
 
