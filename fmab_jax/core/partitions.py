@@ -109,8 +109,9 @@ class PartitionOf(Kind):
         """Returns the file's name or the parts; "" where they are too long."""
         if value is None:
             return "none"
-        text = value.name or value.text()
-        return text if len(text) <= _LONGEST_LABEL else ""
+        if value.name:
+            return value.name
+        return text if len(text := value.text()) <= _LONGEST_LABEL else ""
 
     def is_list_value(self, value: object) -> bool:
         """Tells one list of parts from a list of partitions."""

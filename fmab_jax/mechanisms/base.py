@@ -97,6 +97,7 @@ class Mechanism:
             scale: Of each noise.
             count: Whole numbers >= 0, broadcast against lanes.
         """
+        count = count.astype(jnp.float64)
 
         def add(state: tuple[Array, Array]) -> tuple[Array, Array]:
             draw, total = state

@@ -51,7 +51,8 @@ class DiscreteLaplace(Mechanism):
     def sample_sum(self, words: Words, lane: Bits, scale: Scalar, count: Reals) -> Reals:
         """Samples from cumulants where these decide, else the noises that are not 0."""
         shape = jnp.broadcast_shapes(lane.shape, count.shape)
-        lane, count = jnp.broadcast_to(lane, shape), jnp.broadcast_to(count, shape)
+        lane = jnp.broadcast_to(lane, shape)
+        count = jnp.broadcast_to(count.astype(jnp.float64), shape)
         cumulants = [count * x for x in _get_cumulants(scale)]
         smooth = is_smooth(cumulants)
         guess = samplers.lattice_quantile(uniform(*words, lane), cumulants)

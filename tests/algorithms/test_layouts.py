@@ -82,6 +82,9 @@ CASES = {
     "integers, some": [
         (fmab.kl_se(e, participation=0.4, mechanism="skellam"), DIFFER) for e in (1.0, 0.05)
     ],
+    "normal, some": [
+        (fmab.kl_se(e, participation=0.4, mechanism="gaussian"), DIFFER) for e in (1.0, 0.05)
+    ],
     "ratings": [(fmab.cdp_mab(1.0), RATINGS), (fmab.cdp_mab(0.05, rounds=2), RATINGS)],
     "components": [
         (fmab.hdp_mab(e, "3:star+4:star", weights="components"), ALIKE) for e in (1.0, 0.05)
