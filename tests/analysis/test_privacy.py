@@ -606,11 +606,16 @@ def test_messages_compose_only_where_a_reward_is_in_one():
         )
 
 
+def lines_of(algorithm, problem):
+    """Returns the printed ledger of a result."""
+    return privacy.write_lines(fmab.simulate(algorithm, problem, 100, 1).ledger)
+
+
 def test_results_print_other_terms_of_noise_without_pure_epsilon():
     """Would catch a line of Laplace noise that grows, and a Gaussian row without its mu."""
     problem = fmab.Problem([0.5, 0.4], agents=3)
     texts = [
-        " ".join(privacy.write_lines(fmab.simulate(algorithm, problem, 100, 1).ledger))
+        " ".join(map(str.strip, lines_of(algorithm, problem)))
         for algorithm in (gaussian(), fmab.cdp_mab(1.0))
     ]
     assert "μ = 0.237" in texts[0] and "ρ = 0.028" in texts[0]

@@ -245,7 +245,7 @@ def test_skellam_divergences_are_below_rho_times_their_order(variance):
     for order in (1.001, 1.5, 2.0, 5.0, 12.0):
         terms = order * mass[:-1] + (1.0 - order) * mass[1:]
         ratios.append(scipy.special.logsumexp(terms) / (order - 1.0) / order)
-    assert max(ratios) < rho < 1.012 * max(max(ratios), 0.5 * 1.04 / variance)
+    assert max(ratios) < rho < 1.012 * max(max(ratios), 0.5 * 1.02 / variance)
 
 
 def test_integer_noise_is_for_integer_rewards():
