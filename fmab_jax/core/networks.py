@@ -180,14 +180,14 @@ def graph_parameter(default: str | None, none_label: str = "") -> Any:
     )
 
 
-def network(value: Any, agents: int, connected: bool = True) -> nx.Graph:
+def network(value: Any, agents: int, field: str = "graph", connected: bool = True) -> nx.Graph:
     """Builds the graph of a `GraphOf` value for a number of agents.
 
     Raises:
         ValueError: If they do not fit.
     """
     graph = value.graph() if isinstance(value, FixedGraph) else value
-    return graphs.make(graph, agents, connected=connected)
+    return graphs.make(graph, agents, field=field, connected=connected)
 
 
 def parts(value: Any, agents: int) -> list[nx.Graph]:

@@ -35,8 +35,8 @@ def test_consecutive_agents_have_the_same_bits_as_components(name, sum_agents):
         ).drop_attrs()
         for params in (
             {"components": "4:star+2"},
-            {"graph": UNION},
-            {"graph": UNION, "partition": [[5, 4], (0, 1, 2, 3)]},
+            {"network": UNION},
+            {"network": UNION, "partition": [[5, 4], (0, 1, 2, 3)]},
         )
     ]
     assert runs[0].identical(runs[1]) and runs[0].identical(runs[2])
@@ -45,7 +45,7 @@ def test_consecutive_agents_have_the_same_bits_as_components(name, sum_agents):
 @pytest.mark.parametrize("weights", ["agents", "components"])
 def test_agents_keep_their_numbers(weights):
     """Would catch sinks and weights of consecutive agents, and edges between two parts."""
-    exchange = fmab.hdp_mab(1.0, graph=GRAPH, partition=MIXED, weights=weights).exchange(6)
+    exchange = fmab.hdp_mab(1.0, network=GRAPH, partition=MIXED, weights=weights).exchange(6)
     twin = fmab.hdp_mab(1.0, components="4:star+2", weights=weights).exchange(6)
     assert exchange.sinks == (3, 1) and twin.sinks == (0, 4)
     assert exchange.sizes == twin.sizes == (4, 2)
@@ -62,7 +62,7 @@ def test_a_mean_belongs_to_its_agent():
     means[[1, 2], 0], means[[0, 3, 4, 5], 0] = 0.99, 0.2
     lost = [
         fmab.simulate(
-            fmab.hdp_mab(None, graph=GRAPH, partition=MIXED, weights=weights),
+            fmab.hdp_mab(None, network=GRAPH, partition=MIXED, weights=weights),
             fmab.Problem(means),
             horizon=10**5,
             seeds=5,
@@ -92,16 +92,16 @@ def test_default_partition_is_the_connected_components():
     """Would catch the components of a disconnected graph in another order."""
     graph = nx.Graph([(0, 5), (2, 3), (3, 4)])
     graph.add_node(1)
-    exchange = fmab.hdp_mab(1.0, graph=graph).exchange(6)
+    exchange = fmab.hdp_mab(1.0, network=graph).exchange(6)
     assert exchange.sizes == (2, 1, 3) and exchange.sinks == (0, 1, 3)
-    assert fmab.hdp_mab(1.0, graph="ring").exchange(6).sizes == (6,)
+    assert fmab.hdp_mab(1.0, network="ring").exchange(6).sizes == (6,)
 
 
 def test_partitions_are_swept_by_study_files():
     """Would catch a text that names no axis, and a list of parts taken for an axis."""
     shared = {"algorithm": "hdp", "horizon": 100, "seeds": 2}
     problem = {"agents": 4, "arms": 3}
-    params = {"epsilon": 1.0, "graph": "ring", "partition": ["0-1+2-3", "0-3", "none"]}
+    params = {"epsilon": 1.0, "network": "ring", "partition": ["0-1+2-3", "0-3", "none"]}
     study = build_study({**shared, "problem": problem, "parameters": params})
     (axis,) = study.axes
     assert axis.labels == ("0-1+2-3", "0-3", "none")
@@ -112,8 +112,16 @@ def test_partitions_are_swept_by_study_files():
     assert not one.axes and one.settings["partition"].text() == "0-1+2-3"
 
 
-def test_no_graph_leaves_identities_as_they_were():
+def test_a_graph_of_other_algorithms_of_a_sweep_is_theirs():
+    """Would catch DDP-MAB's graph in place of HDP-MAB's components."""
+    data = fmab.sweep(
+        ["ddp", "hdp"], epsilon=1.0, graph="path", agents=6, arms=2, horizon=100, seeds=1
+    )
+    assert data.wait.sel(algorithm=["ddp", "hdp"]).values.tolist() == [4, 0]
+
+
+def test_no_network_leaves_identities_as_they_were():
     """Would catch older stores of components that are computed again."""
-    assert {"graph", "partition"}.isdisjoint(fmab.hdp_mab(1.0).describe())
-    described = fmab.hdp_mab(1.0, graph="ring", partition=MIXED).describe()
-    assert (described["graph"], described["partition"]) == ("ring", MIXED)
+    assert {"network", "partition"}.isdisjoint(fmab.hdp_mab(1.0).describe())
+    described = fmab.hdp_mab(1.0, network="ring", partition=MIXED).describe()
+    assert (described["network"], described["partition"]) == ("ring", MIXED)

@@ -67,7 +67,7 @@ DESCRIBED: dict[str, dict[str, Any]] = {
     },
     "partitions of a graph": {
         "algorithm": "hdp",
-        "parameters": {"epsilon": 0.3, "graph": "ring", "partition": ["0-3+4-5", "none"]},
+        "parameters": {"epsilon": 0.3, "network": "ring", "partition": ["0-3+4-5", "none"]},
     },
     "messages": {
         "parameters": {"epsilon_message": 4.0},
