@@ -165,15 +165,15 @@ def leak_of(
     if rewards == 1:
         return Leak(float(epsilon), find_at(delta), rho, mu)
     factor = 1 if distinct else rewards
-    epsilons = rewards * epsilon, rewards * factor * rho, math.sqrt(rewards * factor) * mu
     if distinct:
-        least = delta / rewards >= LEAST_DELTA
-        other = rewards * find_at(delta / rewards) if least else math.inf
+        has_digits = delta / rewards >= LEAST_DELTA
+        by_delta = rewards * find_at(delta / rewards) if has_digits else math.inf
     else:
-        other = rewards * _solve_group(find_at, delta, rewards)
-    pure, rho, mu = epsilons
+        by_delta = rewards * _solve_group(find_at, delta, rewards)
+    pure, rho = rewards * epsilon, rewards * factor * rho
+    mu *= math.sqrt(rewards * factor)
     by_rho = rho + 2.0 * math.sqrt(-rho * math.log(delta)) if rho < math.inf else math.inf
-    return Leak(pure, min(pure, by_rho, gaussian_epsilon(mu, delta), other), rho, mu)
+    return Leak(pure, min(pure, by_rho, gaussian_epsilon(mu, delta), by_delta), rho, mu)
 
 
 def _solve_group(find_at: Callable[[float], float], delta: float, size: int) -> float:

@@ -147,8 +147,8 @@ def _from_parts(parts: list[list[int]], name: str, text: str) -> Partition:
     allowed = "parts that have each agent 0..M-1 once, and no empty part"
     value = PlainText(text)
     if len(label) < len(agents):
-        twice = Counter(agents).most_common(1)[0][0]
-        refuse(name, value, allowed, f"agent {twice} is listed twice")
+        repeated_agent = Counter(agents).most_common(1)[0][0]
+        refuse(name, value, allowed, f"agent {repeated_agent} is listed twice")
     if not all(parts):
         refuse(name, value, allowed, "drop the empty part")
     if absent := set(range(len(agents))) - set(label):

@@ -56,9 +56,9 @@ class DiscreteLaplace(Mechanism):
         cumulants = [count * x for x in _get_cumulants(scale)]
         smooth = is_smooth(cumulants)
         guess = samplers.lattice_quantile(uniform(*words, lane), cumulants)
-        few = jnp.where(smooth, 0.0, count)
+        small_count = jnp.where(smooth, 0.0, count)
         guess = jnp.where(smooth, guess, 0.0)
-        return where_any(few > 0.0, _add_noises, guess, *words, lane, scale, few)
+        return where_any(small_count > 0.0, _add_noises, guess, *words, lane, scale, small_count)
 
     def log_mgf(self, tilt: Reals, scale: Scalar) -> Reals:
         """Returns -log(1 - sinh^2(tilt / 2) sinh^-2(1 / (2 scale)))."""
@@ -96,13 +96,13 @@ class DiscreteLaplace(Mechanism):
 
 def _get_cumulants(scale: Scalar) -> tuple[Array, ...]:
     """Returns six cumulants of one noise."""
-    q, rest = jnp.exp(-1.0 / scale), -jnp.expm1(-1.0 / scale)
-    second = 2.0 * q / (rest * rest)
-    square = 1.0 / (rest * rest)
-    none = jnp.zeros_like(second)
+    q, success = jnp.exp(-1.0 / scale), -jnp.expm1(-1.0 / scale)
+    second = 2.0 * q / (success * success)
+    square = 1.0 / (success * success)
+    zero = jnp.zeros_like(second)
     fourth = second * square * (1.0 + q * (4.0 + q))
     sixth = second * square * square * (1.0 + q * (26.0 + q * (66.0 + q * (26.0 + q))))
-    return none, second, none, fourth, none, sixth
+    return zero, second, zero, fourth, zero, sixth
 
 
 def _add_noises(k0: Array, k1: Array, lane: Bits, scale: Scalar, count: Reals) -> Reals:
@@ -138,7 +138,7 @@ def mix(level: float, count: int) -> Tails:
     from scipy.special import gammaln, logsumexp
     from scipy.stats import nbinom
 
-    rest = -math.expm1(-level)
+    success = -math.expm1(-level)
     square = -math.expm1(-2.0 * level)
     terms, powers = np.arange(1.0, count + 1.0), np.arange(count)
 
@@ -151,18 +151,18 @@ def mix(level: float, count: int) -> Tails:
     coefficients = logsumexp(parts[:, None] + late, axis=0)
     coefficients[0] = np.logaddexp(0.0, coefficients[0])
     successes = count - powers
-    weight = coefficients + (2.0 * count - successes) * math.log(rest)
+    weight = coefficients + (2.0 * count - successes) * math.log(success)
 
     def point(t: int) -> float:
         if t == 0:
             return math.log(-math.expm1(tail(1) + math.log(2.0)))
-        mass = nbinom.logpmf(t, successes, rest)
+        mass = nbinom.logpmf(t, successes, success)
         return float(logsumexp(weight + mass))
 
     def tail(t: int) -> float:
         if t == 0:
             return float(np.logaddexp(point(0), tail(1)))
-        return float(logsumexp(weight + nbinom.logsf(t - 1, successes, rest)))
+        return float(logsumexp(weight + nbinom.logsf(t - 1, successes, success)))
 
     return Tails(point, tail)
 

@@ -52,11 +52,11 @@ def find_epsilon(law: Tails, delta: float) -> float:
 
     def find_at(t: int) -> float:
         """Returns the epsilon that the event of noise >= t asks for."""
-        rest, excess = law.tail(t + 1), math.exp(law.point(t)) - delta
+        log_tail, excess = law.tail(t + 1), math.exp(law.point(t)) - delta
         if excess > 0.0:
-            # log(1 + excess / rest), also where rest is 0 as a float.
-            return float(np.logaddexp(0.0, math.log(excess) - rest))
-        share = -excess * math.exp(-rest) if rest > -700.0 else math.inf
+            # log(1 + excess / tail), also where the tail is 0 as a float.
+            return float(np.logaddexp(0.0, math.log(excess) - log_tail))
+        share = -excess * math.exp(-log_tail) if log_tail > -700.0 else math.inf
         return math.log1p(-share) if share < 1.0 else -math.inf
 
     high = 1

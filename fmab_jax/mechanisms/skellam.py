@@ -47,13 +47,15 @@ class Skellam(Mechanism):
         Uses draws 3 ``draw`` to 3 ``draw`` + 2 of the lane.
         """
         variance = jnp.broadcast_to(scale * scale, jnp.broadcast_shapes(lane.shape, scale.shape))
-        first, none = 3 * jnp.asarray(draw, jnp.uint32), jnp.zeros_like(variance)
-        cumulants = none, variance, none, variance, none, variance
+        first, zero = 3 * jnp.asarray(draw, jnp.uint32), jnp.zeros_like(variance)
+        cumulants = zero, variance, zero, variance, zero, variance
         smooth = is_smooth(cumulants)
         guess = samplers.lattice_quantile(uniform(*words, lane, first), cumulants)
-        few = jnp.where(smooth, 0.0, variance)
+        small_variance = jnp.where(smooth, 0.0, variance)
         guess = jnp.where(smooth, guess, 0.0)
-        return where_any(few > 0.0, _add_jumps, guess, *words, lane, first, few)
+        return where_any(
+            small_variance > 0.0, _add_jumps, guess, *words, lane, first, small_variance
+        )
 
     def sample_sum(self, words: Words, lane: Bits, scale: Scalar, count: Reals) -> Reals:
         """Samples the sum, which is Skellam."""
@@ -110,18 +112,18 @@ def _compute_zcdp(variance: float) -> float:
     half = np.r_[0.0, np.cumsum(np.log(ratios))]
     half -= np.log(2.0 * np.exp(half).sum() - 1.0)
     mass = np.r_[half[:0:-1], half]
-    here, shifted = mass[1:], mass[:-1]
-    loss, weight = shifted - here, np.exp(shifted)
+    next_log_mass, log_mass = mass[1:], mass[:-1]
+    loss, weight = log_mass - next_log_mass, np.exp(log_mass)
     largest, order = float(weight @ loss), 1.0
     while order < _MOST_ORDER:
-        smaller, order = order, 1.01 * order
-        terms = shifted + (order - 1.0) * loss
+        previous_order, order = order, 1.01 * order
+        terms = log_mass + (order - 1.0) * loss
         top = terms.max()
         divergence = (top + math.log(np.exp(terms - top).sum())) / (order - 1.0)
-        largest = max(largest, divergence / smaller)
-    least = 1.0 + 1.0 / _MOST_ORDER  # of a whole order over an order
-    extra = min((2.0 * least + 5.0 / _MOST_ORDER) / (2.0 * variance), 3.0 / _MOST_ORDER)
-    return max(largest, (least + extra) / (2.0 * variance))
+        largest = max(largest, divergence / previous_order)
+    rounding = 1.0 + 1.0 / _MOST_ORDER  # of a whole order over an order
+    extra = min((2.0 * rounding + 5.0 / _MOST_ORDER) / (2.0 * variance), 3.0 / _MOST_ORDER)
+    return max(largest, (rounding + extra) / (2.0 * variance))
 
 
 def build_tails(variance: float) -> Tails:
