@@ -108,8 +108,9 @@ def build_command(
         "--agents 5 --arms 10",
         "--horizon 1e6 --arms 10",
     )
+    other = "--agents 5 --runs 1e6" if hasattr(base, "runs") else "--agents 5 --rewards 10"
     help_text = _describe_algorithm(
-        owner, name, examples if has_random_problem else ("--agents 5", "--agents 5 --runs 1e6")
+        owner, name, examples if has_random_problem else ("--agents 5", other)
     )
     return Command(name, options, help_text, [*words[1:]], owner)
 

@@ -128,6 +128,10 @@ class NoisyMessages(Private, Elimination):
         if math.isfinite(epsilon) and not self.noise.scales and law.sensitivity != 1.0:
             allowed = f"laplace or gaussian with {law.name} rewards, whose range is not 1"
             refuse("mechanism", self.noise.text(), allowed, "scale rewards to a range of 1")
+        has_integers = law.step == 1.0 and float(law.low).is_integer()
+        if math.isfinite(epsilon) and self.noise.integers and not has_integers:
+            allowed = f"laplace or gaussian with {law.name} rewards, which are no whole numbers"
+            refuse("mechanism", self.noise.text(), allowed, "take rewards of 0 and 1: bernoulli")
 
     def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Returns the leak of each view of the exchange, and of actions, by the mechanism."""
