@@ -159,8 +159,9 @@ def privacy_ledger(
     table = []
     for row in rows:
         shares = row.shares if row.scale is None else (row.scale,)
-        settings: dict[str, Any] = {"rewards": rewards, "distinct": distinct}
-        leak = leak_of(row.epsilon, row.over, delta, row.law, shares, **settings)
+        leak = leak_of(
+            row.epsilon, row.over, delta, row.law, shares, rewards=rewards, distinct=distinct
+        )
         fields = row._asdict() | leak._asdict()
         table.append(LedgerRow(**fields, delta=delta, rewards=rewards))
     return table
