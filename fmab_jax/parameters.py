@@ -302,6 +302,24 @@ def parameter(
 NOT_NEGATIVE = Real(low=0.0, open_high=True)
 GROWTH = Real(low=1.0, high=1000.0, open_low=True)
 
+VIEWS = ("messages", "sum", "actions")
+"""Views in which a leak is counted: all messages, sums over agents alone, or actions alone."""
+
+LEAK = Parameter(
+    "leak",
+    Real(none_label="no noise", low=0.0, high=1e100, open_low=True),
+    help="What one reward leaks in the view, for every algorithm; sets epsilon.",
+    remedy="give the epsilon of one reward",
+    symbol="leak ε",
+    label="leak ε",
+)
+VIEW = Parameter(
+    "view",
+    Choice(options=VIEWS),
+    help="Where the leak is counted: all messages, sums over agents alone, or actions alone.",
+    label="view",
+)
+
 _DECLARE = "declare the field with fmab_jax.parameter(kind, help)"
 _INFERRED: Mapping[Any, Callable[..., Kind]] = {float: Real, int: Whole, bool: Flag, str: Word}
 

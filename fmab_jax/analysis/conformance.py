@@ -85,7 +85,9 @@ def check_algorithm(
     # A neighbour of the same program ends sooner; without one, it is the same trial.
     short = slots * max(1, horizon // 3) // horizon
     neighbour = config._replace(
-        trial=algorithm.bind(problem, int(short[-1]), exchange=config.exchange, padded_agents=padded),
+        trial=algorithm.bind(
+            problem, int(short[-1]), exchange=config.exchange, padded_agents=padded
+        ),
         grid=np.pad(short, (0, len(config.grid) - len(short)), mode="edge"),
     )
     neighbour = neighbour if neighbour.program == config.program else config

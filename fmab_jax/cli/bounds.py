@@ -89,7 +89,7 @@ def execute(call: Call) -> None:
     options, owner = call.options, call.command.subject
     document = {"algorithm": owner.name, "horizon": options.horizon, "seeds": 1, "times": 1}
     document["root_seed"] = options.root_seed
-    document |= study_options.build_tables(options, owner, call.typed)
+    document |= study_options.build_tables(options, [owner], call.typed)
     study = study_file.build_study(document)
     config = study.points[0].config
     algorithm: Any = config.algorithm  # one of the paper's family

@@ -133,10 +133,15 @@ def with_parameters(
                 owner
             ):  # the command's option sets it, too
                 continue
+            # Several algorithms may have a parameter in common.
+            if name in {name for name, *_ in fields}:
+                continue
             if name in names:
                 line = f"{owner.__name__}.{name}: must have a name of its own; rename the parameter"
                 raise Refusal.line(line)
-            names.add(name)
+            # Several algorithms may have a parameter in common.
+            if name in {name for name, *_ in fields}:
+                continue
             default = find_default(parameter, defaults)
             default_text = "" if name in defaults else parameter.default_text
             if not default_text:

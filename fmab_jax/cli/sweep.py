@@ -83,7 +83,10 @@ def command(words: list[str]) -> Command:
     """Builds the command of an algorithm or of a study file."""
     if words and words[0].endswith(".toml"):
         return Command("fmab sweep", FileOptions, str(__doc__), words)
-    return study_options.build_command("fmab sweep", words, Options, alternatives=["STUDY.toml"])
+    alternatives = ["STUDY.toml"]
+    return study_options.build_command(
+        "fmab sweep", words, Options, alternatives=alternatives, several=True
+    )
 
 
 def execute(call: Call) -> None:
@@ -101,7 +104,8 @@ def execute(call: Call) -> None:
         else:
             document, study = study_options.build_study(options, call.command.subject, call.typed)
             # The hash gives each study its own folder, so a repeated command resumes.
-            label = f"{call.command.subject.name}-{study.hash[:8]}"
+            names = (owner.name for owner in call.command.subject)
+            label = "-".join([*names, study.hash[:8]])
         _ = study.points  # refuses inconsistent values
         worker = _worker(options.worker)
         out = os.path.join("runs", label) if options.out is None else options.out

@@ -13,7 +13,7 @@ from fmab_jax.algorithms.base import Algorithm, check_names, find_by_name, load_
 from fmab_jax.core.laws import law_of
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import length, refuse
-from fmab_jax.parameters import Configurable, Kind, Parameter, Real, Whole, parameter
+from fmab_jax.parameters import LEAK, VIEW, Configurable, Kind, Parameter, Real, Whole, parameter
 from fmab_jax.run.outputs import RESULT_NAMES
 from fmab_jax.sweeps.store import Record
 
@@ -165,6 +165,8 @@ SHARED = {
         label="horizon T (slots)",
         default=100_000,
     ),
+    "leak": LEAK,
+    "view": VIEW,
 }
 """Parameters of every study."""
 
