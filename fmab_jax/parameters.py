@@ -202,6 +202,7 @@ class Parameter:
         suggested: Default of the command line for a parameter that Python requires.
         default_text: The default in help; "" for the text of the default.
         proven: The values that the source's theorems cover; None for all.
+        grid: Values that a plan tries besides the default; a flag is tried both ways.
     """
 
     name: str
@@ -214,6 +215,7 @@ class Parameter:
     suggested: Any = UNSET
     default_text: str = ""
     proven: Kind | None = None
+    grid: tuple[Any, ...] = ()
 
     def check(self, value: object) -> Any:
         """Returns the value in its one form.
@@ -253,6 +255,7 @@ def parameter(
     suggested: Any = UNSET,
     default_text: str = "",
     proven: Kind | None = None,
+    grid: tuple[Any, ...] = (),
 ) -> Any:
     """Declares a dataclass field that is a parameter; arguments as in `Parameter`.
 
@@ -267,6 +270,7 @@ def parameter(
         suggested: The command line's default.
         default_text: The default in help.
         proven: The values that the source's theorems cover, if not all; tables mark others.
+        grid: Values that a plan tries besides the default.
 
     Returns:
         A dataclass field.
@@ -295,7 +299,7 @@ def parameter(
         "suggested": suggested,
         "default_text": default_text,
     }
-    metadata |= {"symbol": symbol, "label": label, "proven": proven}
+    metadata |= {"symbol": symbol, "label": label, "proven": proven, "grid": grid}
     return field(default=default, kw_only=keyword, metadata=metadata)
 
 
@@ -363,6 +367,7 @@ def _parameters_of(owner: type) -> Mapping[str, Parameter]:
             suggested=metadata.get("suggested", UNSET),
             default_text=metadata.get("default_text", ""),
             proven=metadata.get("proven"),
+            grid=metadata.get("grid", ()),
         )
     return parameters
 

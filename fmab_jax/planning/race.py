@@ -87,6 +87,9 @@ Observe = Callable[[Sequence[int], int], Sequence[Sample]]
 LOOKS = 60
 """Most looks of a race: each doubles the seeds of at least one candidate."""
 
+# Seeds that show which candidates exceed a budget.
+_FEW = 8
+
 
 def race(
     count: int,
@@ -106,8 +109,15 @@ def race(
         is_sure: [candidate] whether its structure keeps all budgets; all by default.
         out_of_time: Whether to stop, asked after every look.
     """
-    samples = list(observe(range(count), goal.first))
     sure = list(is_sure) or [True] * count
+    # Few seeds show that a budget is exceeded in most runs.
+    few = list(observe(range(count), min(_FEW, goal.first)))
+    start = _Bounds(goal, few, sure, np.zeros(count))
+    over = [i for i, is_over in enumerate(start.judge_budgets()[1]) if is_over]
+    rest = [i for i in range(count) if i not in over]
+    samples = few
+    for i, sample in zip(rest, observe(rest, goal.first) if rest else (), strict=True):
+        samples[i] = sample
     thresholds = np.array([find_threshold(x.regret, goal.worst) for x in samples])
     for look in range(1, LOOKS + 1):
         verdict, active = _Bounds(goal, samples, sure, thresholds).judge(look)
@@ -151,7 +161,7 @@ class _Bounds(NamedTuple):
         """Returns the verdict of a look, and the candidates that need more seeds."""
         seeds = [len(sample.regret) for sample in self.samples]
         means = [float(np.mean(sample.regret)) for sample in self.samples]
-        keeps, breaks = self._judge_budgets()
+        keeps, breaks = self.judge_budgets()
         infeasible = tuple(i for i, is_broken in enumerate(breaks) if is_broken)
         allowed = [i for i, is_broken in enumerate(breaks) if not is_broken]
         facts = dict(infeasible=infeasible, seeds=tuple(seeds), means=tuple(means), looks=look)
@@ -180,14 +190,13 @@ class _Bounds(NamedTuple):
         active = {j for j in noisy if seeds[j] < seeds[leader]}
         if len(active) < len(noisy) or not noisy:
             active |= {leader, *noisy}
-        active |= {
-            j for j in others if margins[j] < rare and pairs[j].half_width(x) > 0.25 * rare
-        }
+        active |= {j for j in others if margins[j] < rare and pairs[j].half_width(x) > 0.25 * rare}
         return verdict, sorted(active)
 
-    def _judge_budgets(self) -> tuple[list[bool], list[bool]]:
+    def judge_budgets(self) -> tuple[list[bool], list[bool]]:
         """Returns which candidates surely keep the budgets, and which surely do not."""
-        error = LINKS * self.error / (2 * len(self.samples) * LOOKS)
+        # One look more: that of few seeds.
+        error = LINKS * self.error / (2 * len(self.samples) * (LOOKS + 1))
         keeps, breaks = [], []
         for sample, is_sure in zip(self.samples, self.sure, strict=True):
             low, high = bound_share(int(sample.is_over.sum()), len(sample.is_over), error)
