@@ -13,7 +13,7 @@ import math
 import typing
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
@@ -31,10 +31,11 @@ class Unset:
 
 
 UNSET = Unset()
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
-class Kind:
+class Kind(Generic[Value]):
     """The values of a parameter; subclasses check, label and identify them.
 
     Attributes:
@@ -45,25 +46,25 @@ class Kind:
 
     metavar: typing.ClassVar[str] = "VALUE"
 
-    def check(self, name: str, value: object, remedy: str) -> Any:
+    def check(self, name: str, value: object, remedy: str) -> object:
         """Returns the value in canonical form, or raises `Refusal`."""
         if value is None and self.none_label is not None:
             return None
         return self.check_value(name, value, remedy)
 
-    def check_value(self, name: str, value: object, remedy: str) -> Any:
+    def check_value(self, name: str, value: object, remedy: str) -> object:
         """Checks a value that is not None."""
         return value
 
-    def text(self, value: Any) -> str:
+    def text(self, value: Value) -> str:
         """Formats a value for people."""
         return str(self.none_label) if value is None else str(value)
 
-    def plain(self, value: Any) -> Any:
+    def plain(self, value: Value) -> object:
         """Returns a JSON value, equal only for equal values."""
         return value
 
-    def label(self, value: Any) -> Any:
+    def label(self, value: Value) -> object:
         """Returns the number or short text that labels a value on a dimension."""
         return "none" if value is None else value
 
@@ -77,7 +78,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Real(Kind):
+class Real(Kind[float | None]):
     """A real number in a range; infinity may be another spelling of None.
 
     Attributes:
@@ -103,26 +104,26 @@ class Real(Kind):
         ends = {"open_low": self.open_low, "open_high": self.open_high}
         return real(name, value, self.low, self.high, remedy, **ends)
 
-    def text(self, value: Any) -> str:
+    def text(self, value: float | None) -> str:
         """Formats six digits, or all where six are not exact."""
         if value is None:
             return str(self.none_label)
         text = f"{value:.6g}"
         return text if float(text) == value else repr(value)
 
-    def label(self, value: Any) -> Any:
+    def label(self, value: float | None) -> float | str:
         """Returns a whole number as an int, so that 1 and 1.0 have one label."""
         if value is None:
             return "none"
         return int(value) if float(value).is_integer() else value
 
-    def plain(self, value: Any) -> Any:
+    def plain(self, value: float | None) -> float | None:
         """Returns the number; JSON has no infinity."""
         return None if value is None or math.isinf(value) else value
 
 
 @dataclass(frozen=True)
-class Whole(Kind):
+class Whole(Kind[int | None]):
     """A whole number in [low, high]."""
 
     low: int = 0
@@ -134,13 +135,13 @@ class Whole(Kind):
         """Returns a Python int."""
         return count(name, value, self.low, self.high, remedy)
 
-    def text(self, value: Any) -> str:
+    def text(self, value: int | None) -> str:
         """Formats groups of three digits."""
         return str(self.none_label) if value is None else f"{value:,}"
 
 
 @dataclass(frozen=True)
-class Choice(Kind):
+class Choice(Kind[str]):
     """One of a few words."""
 
     options: tuple[str, ...] = ()
@@ -156,7 +157,7 @@ class Choice(Kind):
 
 
 @dataclass(frozen=True)
-class Flag(Kind):
+class Flag(Kind[bool]):
     """Yes or no."""
 
     metavar = "{true,false}"
@@ -165,17 +166,17 @@ class Flag(Kind):
         """Returns a bool."""
         return flag(name, value, remedy or "write true or false")
 
-    def label(self, value: Any) -> Any:
+    def label(self, value: bool) -> str:
         """Returns a text: on an axis of numbers True would be 1."""
         return str(value)
 
-    def text(self, value: Any) -> str:
+    def text(self, value: bool) -> str:
         """Returns yes or no."""
         return "yes" if value else "no"
 
 
 @dataclass(frozen=True)
-class Word(Kind):
+class Word(Kind[str]):
     """Any text."""
 
     metavar = "TEXT"
@@ -207,17 +208,17 @@ class Parameter:
 
     name: str
     kind: Kind
-    default: Any = UNSET
+    default: object = UNSET
     help: str = ""
     remedy: str = ""
     symbol: str = ""
     label: str = ""
-    suggested: Any = UNSET
+    suggested: object = UNSET
     default_text: str = ""
     proven: Kind | None = None
     grid: tuple[Any, ...] = ()
 
-    def check(self, value: object) -> Any:
+    def check(self, value: object) -> object:
         """Returns the value in its one form.
 
         Raises:
@@ -235,7 +236,7 @@ class Parameter:
             return False
         return True
 
-    def format_value(self, value: Any) -> str:
+    def format_value(self, value: object) -> str:
         """Formats the parameter with a value, such as "p = 0.4" or "no noise"."""
         text = self.kind.text(value)
         if value is None or not self.symbol:
@@ -247,12 +248,12 @@ def parameter(
     kind: Kind,
     help: str,
     *,
-    default: Any = dataclasses.MISSING,
+    default: object = dataclasses.MISSING,
     keyword: bool = True,
     remedy: str = "",
     symbol: str | None = None,
     label: str = "",
-    suggested: Any = UNSET,
+    suggested: object = UNSET,
     default_text: str = "",
     proven: Kind | None = None,
     grid: tuple[Any, ...] = (),
@@ -325,7 +326,7 @@ VIEW = Parameter(
 )
 
 _DECLARE = "declare the field with fmab_jax.parameter(kind, help)"
-_INFERRED: Mapping[Any, Callable[..., Kind]] = {float: Real, int: Whole, bool: Flag, str: Word}
+_INFERRED: Mapping[object, Callable[..., Kind]] = {float: Real, int: Whole, bool: Flag, str: Word}
 
 
 def parameters_of(owner: type) -> Mapping[str, Parameter]:
@@ -338,7 +339,7 @@ def parameters_of(owner: type) -> Mapping[str, Parameter]:
         ValueError: If a plain field's annotation says none of these.
     """
     # The cast is for type checkers, which take a class with fields to be unhashable.
-    return _parameters_of(typing.cast(Any, owner))
+    return _parameters_of(typing.cast(Hashable, owner))
 
 
 @functools.cache
@@ -381,7 +382,7 @@ def _public_name(owner: type) -> str:
     return f"{package}.{file if below == f'algorithms.{file}' else owner.__name__}"
 
 
-def _infer_kind(owner: type, name: str, hint: Any) -> Kind:
+def _infer_kind(owner: type, name: str, hint: object) -> Kind:
     options = [option for option in typing.get_args(hint) if option is not type(None)]
     plain = options[0] if len(options) == 1 else hint
     if not isinstance(plain, Hashable) or plain not in _INFERRED:
@@ -392,7 +393,7 @@ def _infer_kind(owner: type, name: str, hint: Any) -> Kind:
 class Configurable:
     """A frozen dataclass of parameters: checked at creation, compared and hashed by value."""
 
-    def __new__(cls, *_: Any, **params: Any) -> Any:
+    def __new__(cls, *_: object, **params: object) -> Self:
         """Refuses an unknown parameter and suggests the most similar name."""
         for name in params:
             if name not in (specs := parameters_of(cls)):
@@ -420,7 +421,7 @@ class Configurable:
         pairs = [(p, getattr(self, name)) for name, p in parameters_of(type(self)).items()]
         return {p.name: p.format_value(v) for p, v in pairs if v is not UNSET and v != p.default}
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         """Returns all parameters as JSON values."""
         pairs = [(p, getattr(self, name)) for name, p in parameters_of(type(self)).items()]
         return {p.name: None if v is UNSET else p.kind.plain(v) for p, v in pairs}

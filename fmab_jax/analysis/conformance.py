@@ -6,7 +6,6 @@ import copy
 import json
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import jax
 import numpy as np
@@ -16,6 +15,7 @@ from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.core.curves import MAX_POINTS
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards.contract import check_everywhere
+from fmab_jax.core.shapes import PyTree
 from fmab_jax.core.trials import Outcome
 from fmab_jax.errors import count, refuse
 from fmab_jax.run import batches, compilation
@@ -150,7 +150,7 @@ def _check_at_most(algorithm: Algorithm, outcome: Outcome, config: Config) -> No
         raise_breach(algorithm, "grows", violation)
 
 
-def _check_same(algorithm: Algorithm, promise: str, first: Any, second: Any) -> None:
+def _check_same(algorithm: Algorithm, promise: str, first: PyTree, second: PyTree) -> None:
     """Compares bytes, because == calls NaN unequal to itself and -0.0 equal to 0.0."""
     for (path, one), two in zip(tree_leaves_with_path(first), jax.tree.leaves(second), strict=True):
         for seed, (first_row, second_row) in enumerate(zip(one, two, strict=True)):

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fmab_jax.algorithms.base import Algorithm, coalition_of, ledger_of
 from fmab_jax.analysis.accountant import DELTA, check_delta
@@ -27,6 +27,7 @@ from fmab_jax.analysis.accountant import laplace_sum_epsilon as laplace_sum_epsi
 from fmab_jax.analysis.words import write_number
 from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.core.ledgers import LAPLACE, read_rows
+from fmab_jax.core.shapes import Record
 from fmab_jax.errors import count, refuse
 from fmab_jax.run.configs import build_exchange
 from fmab_jax.run.contract import refuse_errors
@@ -133,8 +134,8 @@ def privacy_ledger(
 
 
 def merge_ledgers(
-    cells: Sequence[tuple[str, Mapping[str, Any], Iterable[Any]]],
-) -> list[dict[str, Any]]:
+    cells: Sequence[tuple[str, Mapping[str, object], Iterable[Record]]],
+) -> list[Record]:
     """Returns one ledger of several configurations; equal rows are joined.
 
     Each has a title, swept values, and rows of `fmab_jax.run.facts.ledger_rows`. Rows of the same
@@ -142,7 +143,7 @@ def merge_ledgers(
     the largest epsilon for each number of agents. ``conditions`` tells the swept values of the
     configurations that a row is about, where others of this title have another.
     """
-    groups: dict[tuple[Any, ...], list[tuple[Mapping[str, Any], Any]]] = {}
+    groups: dict[tuple[str | None, ...], list[tuple[Mapping[str, object], Record]]] = {}
     for title, labels, rows in cells:
         for row in rows:
             key = (
@@ -151,7 +152,7 @@ def merge_ledgers(
             )
             groups.setdefault(key, []).append((labels, row))
     table = []
-    for (title, *_), group in groups.items():
+    for (group_title, *_), group in groups.items():
         # Shares of a noise follow in a pair: the epsilon of the whole, how many, and of how many.
         ends: dict[tuple[int, ...], set[tuple[float, ...]]] = {}
         for epsilon, over, *shares in (leak for _, row in group for leak in row["leaks"]):
@@ -164,7 +165,7 @@ def merge_ledgers(
         ]
         row_labels, all_cells = (
             [labels for labels, _ in group],
-            [c[1] for c in cells if c[0] == title],
+            [c[1] for c in cells if c[0] == group_title],
         )
         conditions = []
         for name in all_cells[0]:
@@ -175,7 +176,7 @@ def merge_ledgers(
             conditions += [f"{name} {' or '.join(values)}"] * (len(values) < len(all_values))
         waits = any(row.get("waits", False) for _, row in group)
         fields = {"leaks": leaks, "waits": waits, "where": ", ".join(conditions)}
-        table.append({"title": title, **group[0][1], **fields})
+        table.append({"title": group_title, **group[0][1], **fields})
     return table
 
 
@@ -212,7 +213,7 @@ def write_table(ledger: str, delta: float = DELTA) -> tuple[list[dict[str, str]]
     names = ("title", "viewer", "observation", "where", "why", "source")
     table = []
     for row in read_rows(ledger):
-        leaks = [(math.inf if e is None else e, *shares) for e, *shares in row["leaks"]]
+        leaks = [(math.inf if e is None else e, n, *shares) for e, n, *shares in row["leaks"]]
         epsilon = _write_epsilons(leaks, delta, row.get("law", LAPLACE))
         table.append({name: row.get(name, "") for name in names} | {"epsilon": epsilon})
     note = " ".join(" ".join(_write_notes(ledger)).split())
@@ -245,7 +246,9 @@ def _write_notes(ledger: str) -> list[str]:
     return [line for note in notes for line in textwrap.wrap(note, _WIDTH)]
 
 
-def _write_epsilons(leaks: Sequence[tuple[Any, ...]], delta: float, law: str) -> str:
+def _write_epsilons(
+    leaks: Sequence[tuple[float, int, *tuple[float, ...]]], delta: float, law: str
+) -> str:
     """Writes the epsilons of some configurations: the smallest and the largest."""
     # Epsilon at delta grows with epsilon, so the ends suffice.
     ends = [epsilon_at(e, over, delta, law, tuple(shares) or None) for e, over, *shares in leaks]

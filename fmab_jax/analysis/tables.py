@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -12,6 +11,7 @@ import xarray as xr
 from fmab_jax.analysis import summary
 from fmab_jax.analysis.bands import EVENTS, compute_moments_band, lost_interval, student_quantile
 from fmab_jax.analysis.costs import communication_cost, list_prices, read_exposure
+from fmab_jax.core.shapes import Record
 from fmab_jax.errors import price, real, refuse
 from fmab_jax.run.attributes import json_attr
 
@@ -87,7 +87,7 @@ def final_table(
     rows = []
     for place in np.ndindex(shape):
         cell = data.isel(dict(zip(dims, place, strict=True)))
-        row: dict[str, Any] = {"leak_epsilon": read_exposure(cell).leak, "seeds": int(cell.seeds)}
+        row: Record = {"leak_epsilon": read_exposure(cell).leak, "seeds": int(cell.seeds)}
         if row["seeds"] > 1:
             row |= _compute_final_row(cell, row["seeds"], prices_pair, look_level, outputs)
             for name in EVENTS:
@@ -132,7 +132,7 @@ def _compute_final_row(
     prices_pair: tuple[float, float],
     level: float,
     outputs: Sequence[str],
-) -> dict[str, Any]:
+) -> Record:
     """Returns the final values of one configuration, by the names of `final_table`."""
     moments: dict[str, tuple[float, float]]
     band = {}
@@ -162,7 +162,7 @@ def _compute_final_row(
             _, half = compute_look_band(seeds, mean, covariance, level)
             band = {"regret_lower": mean[-1] - half[-1], "regret_upper": mean[-1] + half[-1]}
         counts = {name: int(cell[name]) for name in (*EVENTS, "undecided")}
-    row: dict[str, Any] = {"links": links, **counts}
+    row: Record = {"links": links, **counts}
     for name, (middle, variance) in moments.items():
         width = student_quantile(seeds - 1, level) * math.sqrt(max(variance, 0.0) / seeds)
         row |= {name: middle, f"{name}_lower": middle - width, f"{name}_upper": middle + width}

@@ -18,7 +18,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fmab_jax.cli import study_options
 from fmab_jax.cli.options import Call, Command, option, rename_fields
@@ -69,12 +69,12 @@ def command(words: list[str]) -> Command:
     return study_options.build_command("fmab run", words, Options, several=True)
 
 
-def execute(call: Call) -> None:
+def execute(call: Call[Options]) -> None:
     """Runs, prints and writes; every bad value is refused before the first trial."""
     from fmab_jax.analysis import privacy
     from fmab_jax.sweeps import runner
 
-    options, owners = call.options, call.command.subject
+    options, owners = call.options, call.command.algorithms
     with rename_fields(**study_options.FIELD_OPTIONS):
         _, study = study_options.build_study(options, owners, call.typed)
         kind = _choose_kind(options, study)
@@ -88,11 +88,7 @@ def execute(call: Call) -> None:
 
         call.files.append(exports.export(data, data_path, overwrite=options.overwrite))
     if kind:
-        from fmab_jax.plots import runs as plots
-
-        figure = _draw_figure(data, options, kind)
-        plots.save_figure(figure, figure_path, overwrite=options.overwrite)
-        call.files.extend(plots.list_files(figure, figure_path))
+        call.files.extend(_write_figure(data, options, kind, figure_path))
     print_results(data, options)
     if ledger := data.attrs.get("ledger"):
         print("\n".join(["", *privacy.write_lines(ledger)]))
@@ -126,13 +122,18 @@ def _choose_kind(options: Options, study: Study) -> str:
     return "parameter"
 
 
-def _draw_figure(data: xr.Dataset, options: Options, kind: str) -> Any:
+def _write_figure(data: xr.Dataset, options: Options, kind: str, path: Path) -> list[Path]:
+    """Draws and writes the figure; returns the files."""
+    from fmab_jax.plots import runs as plots
+
     settings = {**vars(options), "kind": options.band}
     if kind == "parameter":
         # The axis of a figure has more space than its colours.
         x, *hue = sorted(map(str, data.seeds.dims), key=lambda name: -data.sizes[name])
         settings |= {"x": x, "hue": hue[0] if hue else None}
-    return draw(kind, data, settings)
+    figure = draw(kind, data, settings)
+    plots.save_figure(figure, path, overwrite=options.overwrite)
+    return plots.list_files(figure, path)
 
 
 def _choose_paths(

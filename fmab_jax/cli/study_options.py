@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fmab_jax.cli.options import (
     Command,
@@ -25,8 +25,10 @@ from fmab_jax.errors import Refusal, refuse
 from fmab_jax.parameters import LEAK, UNSET, VIEW, Choice, Parameter, Real, Whole, parameters_of
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from fmab_jax.algorithms.base import Algorithm
-    from fmab_jax.sweeps.store import Record
+    from fmab_jax.core.shapes import Record
     from fmab_jax.sweeps.study import Study
 
 # Most letters of options in a file name.
@@ -72,13 +74,13 @@ def build_command(
     *,
     allow_lists: bool = True,
     alternatives: Iterable[str] = (),
-    owners: Mapping[str, type] | None = None,
+    owners: Mapping[str, type[Algorithm]] | None = None,
     has_random_problem: bool = True,
     several: bool = False,
 ) -> Command:
     """Builds a command whose first word names an algorithm, with that algorithm's options.
 
-    Its subject is the algorithm; with ``several`` the algorithms that the first words name.
+    With ``several``, the first words name one algorithm each.
 
     Args:
         name: Such as "fmab run".
@@ -107,9 +109,7 @@ def build_command(
     hint = ", or load an algorithm of your own with --plugin" * bool(first)
     count = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
     names = words[: max(1, count)] if several else [first]
-    chosen: list[Any] = [
-        by_name[choose(word, [*by_name, *alternatives], name, hint)] for word in names
-    ]
+    chosen = [by_name[choose(word, [*by_name, *alternatives], name, hint)] for word in names]
     for word in names:
         if names.count(word) > 1:
             raise Refusal.line(f"{word}: must be named once; drop one")
@@ -125,8 +125,7 @@ def build_command(
     help_text = _describe_algorithm(
         owner, name, examples if has_random_problem else ("--agents 5", "--agents 5 --runs 1e6")
     )
-    subject = tuple(chosen) if several else owner
-    return Command(name, options, help_text, [*words[len(names) :]], subject)
+    return Command(name, options, help_text, [*words[len(names) :]], tuple(chosen))
 
 
 def _first_line(owner: type) -> str:
@@ -171,7 +170,7 @@ def build_document(
         study["leak"] = _unwrap_single(options.leak)
     if options.view is not None:
         study["view"] = options.view
-    study |= build_tables(options, owners, typed)
+    study |= build_tables(vars(options), owners, typed)
     until = {"relative": options.until, "max_seeds": options.max_seeds}
     if until := {name: value for name, value in until.items() if value is not None}:
         study["until"] = until
@@ -179,20 +178,20 @@ def build_document(
 
 
 def build_tables(
-    options: Any, owners: Sequence[type[Algorithm]], typed: Sequence[str]
+    options: Mapping[str, object], owners: Sequence[type[Algorithm]], typed: Sequence[str]
 ) -> dict[str, Record]:
-    """Builds [parameters] and [problem] of a document; arguments as in `build_document`."""
+    """Builds [parameters] and [problem] of a document from options by name."""
     from fmab_jax.sweeps.subjects import RandomProblem
 
     def collect(parameters: Mapping[str, Parameter]) -> Record:
         names = dict.fromkeys([*(name for name in typed if name in parameters), *parameters])
-        values = {name: getattr(options, name) for name in names}
+        values = {name: options[name] for name in names}
         return {n: _unwrap_single(v) for n, v in values.items() if v is not UNSET and v != ()}
 
     random_parameters = parameters_of(RandomProblem)
     problem = collect(random_parameters)
-    if options.means:
-        problem["means"] = _unwrap_single(options.means)
+    if options["means"]:
+        problem["means"] = _unwrap_single(options["means"])
     else:
         # Defaults are written out, so that a saved study does not depend on them.
         plain = {
@@ -201,7 +200,7 @@ def build_tables(
         }
         problem |= {n: v for n, v in plain.items() if v is not None and n not in problem}
     parameters = collect({n: p for owner in owners for n, p in parameters_of(owner).items()})
-    if not getattr(options, "leak", ()):
+    if not options.get("leak"):
         complete = [add_suggestions(owner, parameters) for owner in owners]
         if len(owners) > 1 and any(values != parameters for values in complete):
             allowed = "given with several algorithms, which count epsilon in different ways"
@@ -239,13 +238,15 @@ FIELD_OPTIONS = {"store": "out", "relative": "until", "until.relative": "until"}
 """Options of fields that have another name in the package."""
 
 
-def _unwrap_single(values: Any) -> Any:
+def _unwrap_single(values: object) -> object:
     if not isinstance(values, tuple):
         return values
     return values[0] if len(values) == 1 else list(values)
 
 
-def choose_file_name(start: str, content: str, options: Any, skip: Iterable[str]) -> str:
+def choose_file_name(
+    start: str, content: str, options: DataclassInstance, skip: Iterable[str]
+) -> str:
     """Builds a file name from options: fmab-cdp-epsilon-0.5-1a2b3c4d.
 
     Args:

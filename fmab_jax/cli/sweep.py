@@ -38,7 +38,7 @@ from fmab_jax.sweeps.progress import Plan, Progress, describe_workers
 if TYPE_CHECKING:
     import xarray as xr
 
-    from fmab_jax.sweeps.store import Record
+    from fmab_jax.core.shapes import Record
     from fmab_jax.sweeps.study import Study
 
 _MOST_ROWS = 40
@@ -89,7 +89,7 @@ def command(words: list[str]) -> Command:
     )
 
 
-def execute(call: Call) -> None:
+def execute(call: Call[Options | FileOptions]) -> None:
     """Runs a sweep, prints its table, and says what can be done with it."""
     from fmab_jax.sweeps import cluster, runner, study_file
 
@@ -97,14 +97,16 @@ def execute(call: Call) -> None:
     document: Record = {}
     with ExitStack() as stack:
         stack.enter_context(rename_fields(**study_options.FIELD_OPTIONS))
-        if call.command.subject is None:
+        if isinstance(options, FileOptions):
             stack.enter_context(study_file.as_toml_errors(document))
             document |= study_file.read_study(options.study)
             study, label = study_file.build_study(document), Path(options.study).stem
         else:
-            document, study = study_options.build_study(options, call.command.subject, call.typed)
+            document, study = study_options.build_study(
+                options, call.command.algorithms, call.typed
+            )
             # The hash gives each study its own folder, so a repeated command resumes.
-            names = (owner.name for owner in call.command.subject)
+            names = (owner.name for owner in call.command.algorithms)
             label = "-".join([*names, study.hash[:8]])
         _ = study.points  # refuses inconsistent values
         worker = _worker(options.worker)

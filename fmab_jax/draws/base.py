@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -16,10 +16,10 @@ from fmab_jax.core.instances import Instance
 from fmab_jax.core.keys import Words
 from fmab_jax.core.rare import Table, map_in_blocks
 from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import STATIC, Bits, Integer, PerArm, Reals, Scalar, TruthPerAgent
+from fmab_jax.core.shapes import STATIC, Bits, Integer, PerArm, PyTree, Reals, Scalar, TruthPerAgent
 from fmab_jax.mechanisms.base import Mechanism
 
-Arms = dict[str, Any]
+Arms = dict[str, PyTree]
 Sums = dict[str, Float[Array, "arm ..."]]
 
 
@@ -44,7 +44,7 @@ class Round(NamedTuple):
     rewards: Words
     noise: Words
     scale: Scalar
-    reports: Any = ()
+    reports: PyTree = ()
 
 
 @dataclass(frozen=True)
@@ -114,11 +114,11 @@ class Draws:
         """Returns the slots of an epoch (line 6)."""
         return (active * fresh).astype(jnp.int64)
 
-    def start_memory(self) -> Any:
+    def start_memory(self) -> PyTree:
         """Returns the memory of a trial, besides its arms, before the first epoch."""
         return ()
 
-    def update_memory(self, memory: Any, key: Array, round_: Round) -> tuple[Any, Any]:
+    def update_memory(self, memory: PyTree, key: Array, round_: Round) -> tuple[PyTree, PyTree]:
         """Returns the reports of an epoch, for its draws, and the memory after it."""
         return (), memory
 

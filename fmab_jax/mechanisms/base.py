@@ -12,7 +12,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -199,7 +199,7 @@ class Mechanism:
         values = ",".join(str(getattr(self, f.name)) for f in dataclasses.fields(self))
         return f"{self.name}:{values}" if values else self.name
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         # Equations find it among the traced parameters, where it has no arrays.
         jax.tree_util.register_static(cls)

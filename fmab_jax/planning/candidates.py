@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from fmab_jax.algorithms.base import Algorithm, collect_algorithms, ledger_of
+from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.analysis.leaks import NOISE, at_leak, find_leak
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Problem
@@ -25,6 +26,8 @@ _PARTS = (1.0, 0.5, 0.25)
 # Round budgets to try where nothing limits links.
 _ROUNDS = (None, 3, 10)
 _ROUNDS_NAME = "rounds"
+# Policies that choose in every slot take part up to so many slots x agents x arms.
+_MOST_CHOICES = 2 * 10**7
 
 
 class Setting(NamedTuple):
@@ -91,10 +94,17 @@ def list_candidates(setting: Setting) -> tuple[list[Candidate], list[str]]:
     """
     candidates: dict[Algorithm, Candidate] = {}
     notes: list[str] = []
+    problem, slow = setting.problem, []
+    choices = setting.horizon * problem.agents * problem.arms
     for owner in collect_algorithms().values():
+        if choices > _MOST_CHOICES and issubclass(owner, IndexPolicy):
+            slow.append(owner.title or owner.name)
+            continue
         for algorithm in _configure_all(owner, setting, notes):
             if algorithm not in candidates:
                 candidates[algorithm] = describe(algorithm, setting)
+    if slow:
+        notes.append(f"left out, because they choose in every slot: {', '.join(slow)}")
     if not candidates:
         reason = "; ".join(dict.fromkeys(notes)) or "no algorithm bounds this leak"
         field = "links" if math.isfinite(setting.links) else "leak"

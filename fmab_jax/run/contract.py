@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from inspect import unwrap
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import jax.numpy as jnp
 import numpy as np
@@ -107,7 +107,7 @@ def check_statements(algorithm: Algorithm, exchange: Exchange, arms: int) -> Non
     """
     owner = type(algorithm)
     with refuse_errors(owner):
-        description: Any = algorithm.describe()
+        description = algorithm.describe()
         algorithm.settings()
         privacy_of(algorithm, exchange)
         ledger_of(algorithm, exchange)

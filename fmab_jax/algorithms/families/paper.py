@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import jax.numpy as jnp
 
@@ -15,7 +14,7 @@ from fmab_jax.core.shapes import Scalar
 from fmab_jax.elimination import Epoch
 from fmab_jax.errors import refuse
 from fmab_jax.mechanisms.laplace import LAPLACE
-from fmab_jax.parameters import UNSET, Flag, Real, parameter
+from fmab_jax.parameters import UNSET, Flag, Real, Unset, parameter
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class PaperElimination(NoisyMessages):
     shown_by = "Theorem 1"
     trusted = "nobody, up to the epsilon of a message"
 
-    epsilon_message: Any = parameter(
+    epsilon_message: Unset | float | None = parameter(
         Real(none_label="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
         "What one message may leak, N epsilon; in place of epsilon.",
         default=UNSET,
@@ -85,6 +84,7 @@ class PaperElimination(NoisyMessages):
         """Returns epsilon, and N epsilon, the leak of one message (Theorem 1)."""
         by_message, agents = self.epsilon_message is not UNSET, exchange.reporting
         value = self.epsilon_message if by_message else self.epsilon
+        assert not isinstance(value, Unset)
         level = math.inf if value is None else value
         epsilon = level / agents if by_message else level
         return {"epsilon": epsilon, "epsilon_message": epsilon * agents}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int
@@ -17,7 +17,7 @@ EDGES = Meter("edges", "peer", True, "edges of the components")
 SAC = Meter("sac", "peer", False, "hops to the sinks")
 
 
-def sinks(components: Any, weights: str = "agents") -> Exchange:
+def sinks(components: object, weights: str = "agents") -> Exchange:
     """Returns the hybrid exchange, SAC to the sink of each component (Alg. 4 and 5, theorem 4).
 
     A sink is an agent of smallest eccentricity (ties: lowest number). The slowest component decides
@@ -85,14 +85,14 @@ class _Component(NamedTuple):
     diameter: int
 
 
-def _measure_component(graph: Any, field: str) -> _Component:
-    graph = graphs.validated(graph, field)
-    hops = graphs.distances(graph)
+def _measure_component(graph: object, field: str) -> _Component:
+    network = graphs.validated(graph, field)
+    hops = graphs.distances(network)
     eccentricity = hops.max(axis=1)
     sink = int(eccentricity.argmin())
     return _Component(
         size=len(hops),
-        edges=graph.number_of_edges(),
+        edges=network.number_of_edges(),
         sink=sink,
         slots=int(eccentricity[sink]),
         forwards=int(hops[sink].sum()),
