@@ -135,6 +135,8 @@ def with_parameters(
         ValueError: If two parameters, or a parameter and an option, have one name.
     """
     names = {field.name for field in dataclasses.fields(base)}
+    kinds: dict[str, Kind] = {}
+    declared: set[str] = set()
     fields = []
     for owner in owners:
         for name, parameter in parameters_of(owner).items():
@@ -143,14 +145,12 @@ def with_parameters(
             ):  # the command's option sets it, too
                 continue
             # Several algorithms may have a parameter in common.
-            if name in {name for name, *_ in fields}:
+            if kinds.setdefault(name, parameter.kind) == parameter.kind and name in declared:
                 continue
-            if name in names:
+            if name in names | declared:
                 line = f"{owner.__name__}.{name}: must have a name of its own; rename the parameter"
                 raise Refusal.line(line)
-            # Several algorithms may have a parameter in common.
-            if name in {name for name, *_ in fields}:
-                continue
+            declared.add(name)
             default = find_default(parameter, defaults)
             default_text = "" if name in defaults else parameter.default_text
             if not default_text:

@@ -26,6 +26,9 @@ from fmab_jax.sweeps.runner import sweep
 if TYPE_CHECKING:
     import xarray as xr
 
+Trials = dict[str, np.ndarray]
+"""Regret, links, numbers, bits and final gap of one configuration, [seed] each."""
+
 # Seeds of the first look, and fresh seeds of the answer's figures.
 _FIRST, _FRESH = 200, 2000
 # Fresh seeds have a root seed that no look has.
@@ -189,7 +192,7 @@ def plan(
     setting = Setting(
         problem,
         count("horizon", horizon, 1, 10**12, "give the number of slots T"),
-        LEAK.check(leak),
+        None if leak is None else real("leak", leak, 0.0, math.inf, LEAK.remedy, open_low=True),
         view,
         **budgets,
         graph=graph,
@@ -248,12 +251,12 @@ class _Runs:
     ) -> None:
         self.setting, self.field, self.root_seed = setting, field, root_seed
         self.store, self.client, self.progress = store, client, progress
-        self.blocks: dict[tuple[int, int], dict[str, np.ndarray]] = {}
+        self.blocks: dict[tuple[int, int], Trials] = {}
 
     def observe(self, group: Sequence[int], seeds: int) -> list[Sample]:
         """Returns the samples of some candidates for the first so many seeds."""
         level, start = 0, 0
-        pieces: dict[int, list[dict[str, np.ndarray]]] = {i: [] for i in group}
+        pieces: dict[int, list[Trials]] = {i: [] for i in group}
         while start < seeds:
             whole = _FIRST if level == 0 else _FIRST * 2 ** (level - 1)
             block = self._run(group, level, min(whole, seeds - start))
@@ -264,7 +267,7 @@ class _Runs:
             print(f"{len(group)} candidates x {seeds} seeds", flush=True)
         return [self._judge(pieces[i]) for i in group]
 
-    def _judge(self, pieces: list[dict[str, np.ndarray]]) -> Sample:
+    def _judge(self, pieces: list[Trials]) -> Sample:
         joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
         setting = self.setting
         is_over = (
@@ -274,9 +277,7 @@ class _Runs:
         )
         return Sample(joined["regret"], is_over)
 
-    def _run(
-        self, group: Sequence[int], level: int, seeds: int
-    ) -> dict[int, dict[str, np.ndarray]]:
+    def _run(self, group: Sequence[int], level: int, seeds: int) -> dict[int, Trials]:
         """Returns the trials of a level; computes those that are missing."""
         missing = [
             i for i in group if len(self.blocks.get((i, level), {"regret": ()})["regret"]) < seeds
@@ -290,9 +291,7 @@ class _Runs:
             for i in group
         }
 
-    def simulate(
-        self, algorithms: dict[str, Algorithm], level: int, seeds: int
-    ) -> list[dict[str, np.ndarray]]:
+    def simulate(self, algorithms: dict[str, Algorithm], level: int, seeds: int) -> list[Trials]:
         """Runs algorithms for the seeds of a level."""
         store = None if self.store is None else Path(self.store) / f"seeds-{self.root_seed + level}"
         data = sweep(
@@ -318,7 +317,7 @@ class _Runs:
         return float(min(x["links"].min() for (i, _), x in self.blocks.items() if i == candidate))
 
 
-def read_trials(data: xr.Dataset, algorithm: Algorithm, arms: int) -> dict[str, np.ndarray]:
+def read_trials(data: xr.Dataset, algorithm: Algorithm, arms: int) -> Trials:
     """Returns regret, links, numbers, bits and final gap of every seed, at the horizon."""
     priced = data.priced.values | (data.side.values == "server")
     links = np.atleast_2d(np.asarray(data.links.isel(time=-1).values, np.float64))

@@ -164,9 +164,11 @@ class _Bounds(NamedTuple):
         keeps, breaks = self.judge_budgets()
         infeasible = tuple(i for i, is_broken in enumerate(breaks) if is_broken)
         allowed = [i for i, is_broken in enumerate(breaks) if not is_broken]
-        facts = dict(infeasible=infeasible, seeds=tuple(seeds), means=tuple(means), looks=look)
+        verdict = Verdict(
+            -1, False, math.inf, (), infeasible, tuple(seeds), tuple(means), look, missing=0
+        )
         if not allowed:
-            return Verdict(-1, False, math.inf, (), missing=0, **facts), []
+            return verdict, []
         # Few seeds make a mean small by luck.
         errors = [float(np.std(x.regret)) / math.sqrt(len(x.regret)) for x in self.samples]
         leader = min(allowed, key=lambda i: means[i] + 3.0 * errors[i])
@@ -177,13 +179,12 @@ class _Bounds(NamedTuple):
         holds = keeps[leader] and all(margin >= rare for margin in margins.values())
         within = max((pair.find_within(rare) for pair in pairs.values()), default=0.0)
         survivors = [leader, *(j for j in others if not pairs[j].is_worse)]
-        verdict = Verdict(
+        verdict = verdict._replace(
             winner=leader,
             holds=holds,
             within=within if keeps[leader] else math.inf,
             survivors=tuple(survivors),
             missing=0 if holds else self._estimate_missing(within, max(seeds)),
-            **facts,
         )
         noisy = [j for j in others if margins[j] < 0.0]
         # A candidate with fewer seeds than the leader is what limits their comparison.
@@ -284,7 +285,7 @@ class _Pair(NamedTuple):
         return (1.0 + within) * self.means[1] - self.means[0] - self.half_width(within)
 
     def find_within(self, rare: float) -> float:
-        """Returns the smallest x at which the first, with a rare cost, is within x of the second."""
+        """Returns the smallest x at which the first is within x of the second."""
         low, high = 0.0, 1e3
         if self.margin(low) >= rare:
             return 0.0

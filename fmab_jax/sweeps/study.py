@@ -277,8 +277,8 @@ def _lay_out(
                 defaults.setdefault(name, []).append(parameter.default)
     for item in algorithms:
         if isinstance(item, Algorithm):
-            names = (*parameters_of(type(item)), "leak")
-            _refuse_twice(names, values, "a configured algorithm")
+            stated = (*parameters_of(type(item)), "leak")
+            _refuse_twice(stated, values, "a configured algorithm")
     if "leak" in values:
         for name in NOISE:
             defaults.pop(name, None)
