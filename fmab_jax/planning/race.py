@@ -224,7 +224,9 @@ class _Bounds(NamedTuple):
         seeds = min(len(self.samples[i].regret), len(self.samples[j].regret))
         # Bernstein's bound needs thresholds that do not depend on the data.
         first = self.goal.first if self.goal.strict else 0
-        cut = [self._cut(candidate, seeds)[first:] for candidate in (i, j)]
+        # A lower bound of the other's mean may count its rare regrets; Bernstein's needs a range.
+        other = self._cut(j, seeds) if self.goal.strict else self.samples[j].regret[:seeds]
+        cut = [self._cut(i, seeds)[first:], other[first:]]
         if len(cut[0]) < 2:
             return _Pair(0, (0.0, 0.0), np.zeros((2, 2)), (0.0, 0.0), self.pair_error, True)
         means = float(np.mean(cut[0])), float(np.mean(cut[1]))
