@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import jax
 import numpy as np
 from jaxtyping import Float
 
@@ -31,6 +32,8 @@ Trials = dict[str, np.ndarray]
 
 # Seeds of the first look, and fresh seeds of the answer's figures.
 _FIRST, _FRESH = 200, 2000
+# On processors, so that one program serves all looks.
+_BATCH = 200
 # Fresh seeds have a root seed that no look has.
 _FRESH_ROOT = 1000
 
@@ -304,6 +307,7 @@ class _Runs:
             store=store,
             allow_changes=("algorithm", "seeds") if store else (),
             client=self.client,
+            batch=_BATCH if jax.default_backend() == "cpu" else None,
             progress=False,
         )
         arms = self.setting.problem.arms
