@@ -91,6 +91,13 @@ def at_leak(
         2.0
     """
     owner = find_by_name(algorithm) if isinstance(algorithm, str) else algorithm
+    if not (isinstance(owner, type) and issubclass(owner, Algorithm)):
+        refuse(
+            "algorithm",
+            algorithm,
+            "a class such as fmab_jax.kl_se, or its name",
+            "see fmab algorithms",
+        )
     choice("view", view, VIEWS, "choose who is looked at")
     known, delta = parameters_of(owner), parameters.get("delta") or DELTA
     for name in NOISE:

@@ -240,8 +240,9 @@ def write_answer(answer: Plan, command: str, options: Options) -> list[str]:
     else:
         known = f"within {share}" if math.isfinite(answer.within) else "within no bound"
         head = (
-            f"Not decided. The best so far is {known} of the best of {answer.candidates} candidates, "
-            f"with {sure} confidence; about {answer.missing_seeds:,} more seeds would decide:"
+            f"Not decided. The best so far is {known} of the best of {answer.candidates} "
+            f"candidates, with {sure} confidence; about {answer.missing_seeds:,} more seeds would "
+            "decide:"
         )
     leaks = ", ".join(
         f"{view} {_write_leak(leak)}" for view, leak in answer.leak.items() if not math.isnan(leak)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from fmab_jax.algorithms.base import Algorithm, collect_algorithms, ledger_of
@@ -113,9 +113,11 @@ def list_candidates(setting: Setting) -> tuple[list[Candidate], list[str]]:
     return list(candidates.values()), list(dict.fromkeys(notes))
 
 
-def check_candidates(algorithms: Iterable[object], setting: Setting) -> list[Candidate]:
+def check_candidates(algorithms: object, setting: Setting) -> list[Candidate]:
     """Returns candidates of one's own; refuses those that leak more than is allowed."""
-    candidates = []
+    candidates: list[Candidate] = []
+    if not isinstance(algorithms, (list, tuple)):
+        refuse("candidates", algorithms, "a list of algorithms", "such as [fmab.kl_se(1)]")
     for algorithm in algorithms:
         if not isinstance(algorithm, Algorithm):
             refuse("candidates", algorithm, "configured algorithms", "such as [fmab.kl_se(1)]")

@@ -18,6 +18,7 @@ from fmab_jax.analysis.bands import student_quantile
 from fmab_jax.analysis.leaks import NOISE, at_leak, find_leak
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import Refusal, choice, count, flag, real, refuse
+from fmab_jax.files import check_path
 from fmab_jax.parameters import LEAK, VIEWS, parameters_of
 from fmab_jax.planning.candidates import Candidate, Setting, check_candidates, list_candidates
 from fmab_jax.planning.race import Goal, Sample, Verdict, race
@@ -212,12 +213,14 @@ def plan(
         seeds,
         strict,
     )
+    root = count("root_seed", root_seed, 0, 2**32 - 1 - _FRESH_ROOT, "give a seed")
+    folder = None if store is None else Path(check_path("store", store))
     notes: list[str] = []
     if candidates is None:
         field, notes = list_candidates(setting)
     else:
         field = check_candidates(candidates, setting)
-    runs = _Runs(setting, field, root_seed, store, client, progress)
+    runs = _Runs(setting, field, root, folder, client, progress)
     verdict = race(
         len(field),
         runs.observe,
@@ -248,7 +251,7 @@ class _Runs:
         setting: Setting,
         field: Sequence[Candidate],
         root_seed: int,
-        store: str | os.PathLike[str] | None,
+        store: Path | None,
         client: Any,
         progress: bool,
     ) -> None:
@@ -296,7 +299,8 @@ class _Runs:
 
     def simulate(self, algorithms: dict[str, Algorithm], level: int, seeds: int) -> list[Trials]:
         """Runs algorithms for the seeds of a level."""
-        store = None if self.store is None else Path(self.store) / f"seeds-{self.root_seed + level}"
+        name = f"seeds-{self.root_seed + level}"
+        store = None if self.store is None else self.store / name
         data = sweep(
             algorithms,
             self.setting.problem,
