@@ -9,7 +9,7 @@ seeds; giving a candidate no more seeds only saves time.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -110,13 +110,12 @@ def race(
         out_of_time: Whether to stop, asked after every look.
     """
     sure = list(is_sure) or [True] * count
+    samples = [Sample(np.empty(0), np.empty(0, bool))] * count
     # Few seeds show that a budget is exceeded in most runs.
-    few = list(observe(range(count), min(_FEW, goal.first)))
-    start = _Bounds(goal, few, sure, np.zeros(count))
-    over = [i for i, is_over in enumerate(start.judge_budgets()[1]) if is_over]
-    rest = [i for i in range(count) if i not in over]
-    samples = few
-    for i, sample in zip(rest, observe(rest, goal.first) if rest else (), strict=True):
+    for i, sample in _observe(observe, [i for i in range(count) if not sure[i]], _FEW):
+        samples[i] = sample
+    over = _Bounds(goal, samples, sure, np.zeros(count)).judge_budgets()[1]
+    for i, sample in _observe(observe, [i for i in range(count) if not over[i]], goal.first):
         samples[i] = sample
     thresholds = np.array([find_threshold(x.regret, goal.worst) for x in samples])
     for look in range(1, LOOKS + 1):
@@ -130,6 +129,11 @@ def race(
             for candidate, sample in zip(group, observe(group, seeds), strict=True):
                 samples[candidate] = sample
     return verdict
+
+
+def _observe(observe: Observe, group: Sequence[int], seeds: int) -> Iterable[tuple[int, Sample]]:
+    """Returns candidates with their samples; none for no candidates."""
+    return zip(group, observe(group, seeds), strict=True) if group else ()
 
 
 def find_threshold(regret: Float[np.ndarray, " seed"], worst: float) -> float:
