@@ -25,6 +25,7 @@ def participation_parameter() -> float:
         "p, share of the agents that report in a round.",
         default=1.0,
         symbol="p",
+        grid=(0.2, 0.5),
     )
 
 
