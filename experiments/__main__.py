@@ -22,31 +22,16 @@ from pathlib import Path
 from typing import Any
 
 import fmab_jax as fmab
-from experiments import common, figures
+from experiments import common, figures, verdicts
 from fmab_jax.errors import Refusal, count, refuse
 
-NAMES = (
-    "fig04_epsilon",
-    "fig05_participation",
-    "fig06_rounds",
-    "fig07_tradeoff",
-    "fig08_heterogeneous_central",
-    "fig09_graphs",
-    "fig10_graphs",
-    "table1_graphs",
-    "table2_fig11_hybrid",
-    "fig12_heterogeneous_structures",
-    "fig13_heterogeneity",
-    "readings",
-    "theory_runs",
-    "worlds",
-    "audit",
-    "claims",
-    "arena",
-    "arena_settings",
-    "arena_fronts",
-    "arena_report",
-    "pages",
+NAMES = tuple(
+    """
+    fig04_epsilon fig05_participation fig06_rounds fig07_tradeoff fig08_heterogeneous_central
+    fig09_graphs fig10_graphs table1_graphs table2_fig11_hybrid fig12_heterogeneous_structures
+    fig13_heterogeneity readings theory_runs worlds audit claims
+    arena arena_settings arena_fronts arena_report pages
+    """.split()
 )
 # Experiments whose figures are in a module of their own.
 DRAWN_APART = ("arena", "arena_fronts")
@@ -146,7 +131,7 @@ def run(
     experiment = load_experiment(f"{name}_figures" if name in DRAWN_APART else name)
     load = functools.cache(lambda other: results_of(other, horizons, seeds, runs, quick))
     if name == "claims":
-        paths = experiment.judge(experiment.Data(load, horizons, seeds, runs), folder)
+        paths = experiment.judge(verdicts.Data(load, horizons, seeds, runs), folder)
     elif name == "pages":
         # The pages show only the numbers of figures/.
         is_published = folder.resolve() == (experiment.ROOT / "figures").resolve()

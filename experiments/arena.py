@@ -1,16 +1,10 @@
 """The arena: every algorithm of the package on the paper's instance, with one set of meters.
 
-Who takes part, and the runs of parts (a) to (c): regret over time (a),
-regret at matched trust (b), and agents that differ (c); `arena_figures` draws them. The authors'
-own settings are in `arena_settings`; `arena_report` says who wins where.
-
-Trust is matched where the same epsilon covers the same view: whoever reads single messages,
-whoever sees secure sums alone, or an outsider who sees actions (`VIEWS`).
-
-Everybody plays the same instances: 50 agents, 100 arms, means drawn anew for each seed. Algorithms
-that step through slots have fewer seeds the longer they take (`SHARES`). Of those whose agents are
-alone, five agents stand for fifty: given the means agents are independent and alike, so that ten
-times the regret of five has the same expectation.
+Parts: regret over time (a), regret at matched trust (b), and agents that differ (c). Trust is
+matched where the same epsilon covers the same view (`VIEWS`). Everybody plays the same instances:
+50 agents, 100 arms, means drawn anew for each seed. Algorithms that step through slots have fewer
+seeds the longer they take (`SHARES`). Of those whose agents are alone, five agents stand for fifty:
+given the means they are independent and alike, so ten times their regret has the same expectation.
 """
 
 from __future__ import annotations
@@ -194,13 +188,9 @@ ACCOUNTANTS: dict[str | float, str] = {
 
 @functools.cache
 def message_leak(leak: float, hidden: int, law: str = LAPLACE) -> float:
-    """Returns what one message, or one released reward, may leak where only sums are seen.
+    """Returns what a message may leak where a sum of ``hidden`` noises of a law leaks ``leak``.
 
-    Args:
-        leak: Of the sum, up to `DELTA`.
-        hidden: Agents whose noise adds up.
-        law: Of the noise: Laplace variables, or random bits (the worst of all values of the other
-            agents' rewards).
+    With random bits: at the worst of all values of the other agents' rewards.
     """
 
     def over(log_message: float) -> float:
@@ -250,7 +240,7 @@ class View(NamedTuple):
 
 
 _GOSSIP: dict[str, Callable[[float], Any]] = {
-    "fed_ucb": lambda leak: fmab.fed_ucb(leak, "ring", radius="scaled"),
+    "fed_ucb": lambda leak: fmab.fed_ucb(leak, "ring", radius="scaled")
 }
 _RELEASED: dict[str, Callable[[float], Any]] = {
     "ldp_ucb_pooled": lambda leak: fmab.ldp_ucb(leak, pooled=True),
@@ -366,11 +356,9 @@ QUICK = ("cdp", "dist_dp_se", "ldp_bits_pooled", "ucb1_pooled")
 def sweep(
     horizon: int, seeds: int, store: Path | None = None, names: Sequence[str] = tuple(LINE_UP)
 ) -> dict[str, dict[Any, Any]]:
-    """Runs the three parts.
+    """Runs the three parts, and returns results by part.
 
-    Returns:
-        Results by part: of "a" by contestant, of "b" by view, contestant and leak, of "c" by
-        contestant and whether agents differ, a key of `SPREADS`.
+    Of "a" by contestant, of "b" by view, contestant and leak, of "c" by contestant and spread.
     """
     chosen = {name: LINE_UP[name] for name in names}
     results: dict[str, dict[Any, Any]] = {"a": {}, "b": {}, "c": {}}
@@ -424,20 +412,9 @@ def run(
     folder: str,
     times: Any = None,
 ) -> xr.Dataset:
-    """Runs one contestant; its results are kept in a folder of their own.
+    """Runs one contestant; its results are kept in a folder of their own, in the store.
 
-    Args:
-        entry: Who.
-        algorithm: As it is set.
-        spread: Of the means over agents.
-        horizon: T, in slots.
-        seeds: How many.
-        store: A folder, or None.
-        folder: Begins the name of the folder in it.
-        times: Recorded slots; None for those of curves.
-
-    Returns:
-        The results; where few agents stand for all, regret is that of all.
+    Where few agents stand for all, regret is that of all. ``times`` are by default those of curves.
     """
     # Agents that differ are not alike: nobody stands for anybody.
     agents = AGENTS if spread else entry.agents

@@ -14,26 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 import fmab_jax as fmab
-from experiments import common, pictures, several
-from experiments.arena import (
-    AGENTS,
-    ARMS,
-    INSTANCES,
-    LEAKS,
-    LINE_UP,
-    REFERENCE,
-    SPREADS,
-    STAND_INS,
-    TRUST,
-    VIEWS,
-    YARDSTICK,
-    absent_of_view,
-    final_row,
-    least_possible,
-    matched,
-    seeds_in_words,
-    trusted_as_well,
-)
+from experiments import arena, common, pictures, several
 from fmab_jax.analysis.words import write_count
 from fmab_jax.plots import style
 from fmab_jax.plots.style import FONT
@@ -53,7 +34,7 @@ def draw(results: Mapping[int, Mapping[str, Mapping[str, Any]]], folder: Path) -
     for horizon, parts in results.items():
         end = f"T{common.power(horizon)}"
         written += _draw_curves(parts["a"], horizon, folder, f"arena_regret_{end}")
-        quiet = parts["a"].get(YARDSTICK)
+        quiet = parts["a"].get(arena.YARDSTICK)
         written += _draw_leaks(parts["b"], quiet, horizon, folder, f"arena_leak_{end}")
         written += _draw_spreads(parts["c"], horizon, folder, f"arena_differ_{end}")
     return written
@@ -61,10 +42,10 @@ def draw(results: Mapping[int, Mapping[str, Mapping[str, Any]]], folder: Path) -
 
 def _instance(horizon: int, parts: Mapping[str, Any], shared: str = " and shared") -> str:
     return (
-        f"M = {AGENTS} agents, K = {ARMS} arms, means U[0, 1] drawn for each seed{shared}, "
-        f"T = {write_count(horizon)} slots, {seeds_in_words(parts)}. Where agents are alone and "
-        f"alike, and are simulated in slots or episodes, {STAND_INS} agents are run and their "
-        f"regret is multiplied by {AGENTS} / {STAND_INS}"
+        f"M = {arena.AGENTS} agents, K = {arena.ARMS} arms, means U[0, 1] drawn for each "
+        f"seed{shared}, T = {write_count(horizon)} slots, {arena.seeds_in_words(parts)}. Where "
+        f"agents are alone and alike, and are simulated in slots or episodes, {arena.STAND_INS} "
+        f"agents are run and their regret is multiplied by {arena.AGENTS} / {arena.STAND_INS}"
     )
 
 
@@ -82,7 +63,7 @@ def _lines(names: Sequence[str], means: Mapping[str, np.ndarray]) -> list[list[s
 
 
 def _label(names: Sequence[str]) -> str:
-    return "; ".join(LINE_UP[name].label for name in names)
+    return "; ".join(arena.LINE_UP[name].label for name in names)
 
 
 def _high(lines: Sequence[Sequence[str]], wide: float, columns: int = 1) -> float:
@@ -103,38 +84,33 @@ def _legend(panel: Axes, wide: float, columns: int = 1) -> None:
 
 
 def curves_page(bands: Mapping[str, Any], horizon: int) -> Callable[[pictures.Page], None]:
-    """Returns what draws regret over time, a panel for everybody who is told the same.
-
-    Args:
-        bands: By contestant.
-        horizon: T.
-    """
+    """Returns what draws regret over time, a panel for everybody who is told the same."""
     means = {item: band["mean"].sel(time=slice(100, None)).values for item, band in bands.items()}
     low, high = min(map(np.min, means.values())), max(map(np.max, means.values()))
     groups: dict[str, list[str]] = {}
     for item in bands:
-        groups.setdefault(LINE_UP[item].trust, []).append(item)
-    shown = [trust for trust in TRUST if trust in groups]
+        groups.setdefault(arena.LINE_UP[item].trust, []).append(item)
+    shown = [trust for trust in arena.TRUST if trust in groups]
 
     lines = {trust: _lines(groups[trust], means) for trust in shown}
-    rate = least_possible(None, horizon) / math.log(AGENTS * horizon)
-    low = min(low, rate * math.log(AGENTS * 100))
+    rate = arena.least_possible(None, horizon) / math.log(arena.AGENTS * horizon)
+    low = min(low, rate * math.log(arena.AGENTS * 100))
 
     def page(page: pictures.Page) -> None:
         panels = page.places(len(shown), 2, [_high(item, 1.05) for item in lines.values()])
         for panel, trust in zip(panels, shown, strict=True):
-            first = bands[REFERENCE]
+            first = bands[arena.REFERENCE]
             panel.plot(first.time, first["mean"], color="0.75", linewidth=2.8, zorder=1)
             slots = first.time.values
-            players = AGENTS if trust == "alone" else 1
-            least = players * rate * np.log(AGENTS // players * slots)
+            players = arena.AGENTS if trust == "alone" else 1
+            least = players * rate * np.log(arena.AGENTS // players * slots)
             panel.plot(slots, least, color="0.5", linestyle=BOUND, linewidth=0.8, zorder=1)
             for index, line in enumerate(lines[trust]):
                 common.draw_bands(
                     panel, {_label(line): bands[line[0]]}, **style.get_line_style(index)
                 )
             panel.set(xscale="log", yscale="log", xlim=(100, horizon), ylim=(0.8 * low, 1.3 * high))
-            panel.set_title(TRUST[trust], fontsize=FONT, pad=3, loc="left")
+            panel.set_title(arena.TRUST[trust], fontsize=FONT, pad=3, loc="left")
             panel.set_ylabel("regret", labelpad=2)
             _legend(panel, 1.05)
         for panel in panels[-2:]:
@@ -149,17 +125,16 @@ def _draw_curves(parts: Mapping[str, Any], horizon: int, folder: Path, name: str
     caption = (
         f"{_instance(horizon, parts)}. Regret is summed over agents. Lines: means over the seeds; "
         f"shaded: simultaneous 95 % bands. {ONE_LINE}. Above each panel: who is trusted, and with "
-        f"what. {trusted_as_well(parts)} Grey, in every panel: CDP-MAB; dashed, the "
-        f"lower bound of Lai and Robbins, the mean over {INSTANCES} instances, of one player with "
+        f"what. {arena.trusted_as_well(parts)} Grey, in every panel: CDP-MAB; dashed, the lower "
+        f"bound of Lai and Robbins, the mean over {arena.INSTANCES} instances, of one player with "
         "all pulls, or of each agent alone: what must be lost in the end, at this T a yardstick. "
-        "Private algorithms at "
-        "ε = 1 as each defines it: a "
-        f"message of CDP-MAB, DDP-MAB and HDP-MAB leaks {AGENTS}, of the others 1; at matched "
-        f"trust: [figure]({name.replace('regret', 'leak')}.md)."
+        "Private algorithms at ε = 1 as each defines it: a message of CDP-MAB, DDP-MAB and HDP-MAB "
+        f"leaks {arena.AGENTS}, of the others 1; at matched trust: "
+        f"[figure]({name.replace('regret', 'leak')}.md)."
     )
-    table = [final_row(item, data, parts[REFERENCE]) for item, data in parts.items()]
+    table = [arena.final_row(item, data, parts[arena.REFERENCE]) for item, data in parts.items()]
     alt = f"Regret of {len(parts)} algorithms over time, a panel for each kind of trust."
-    labelled = {LINE_UP[item].label: band for item, band in bands.items()}
+    labelled = {arena.LINE_UP[item].label: band for item, band in bands.items()}
     rows = pictures.band_rows(labelled, quantity="regret")
     for row in table:
         rows += [
@@ -175,9 +150,9 @@ def _draw_curves(parts: Mapping[str, Any], horizon: int, folder: Path, name: str
 def matched_rows(parts: Mapping[Any, Any]) -> list[dict[str, Any]]:
     """Returns a row for everybody at each leak of each view, those not run with the reason."""
     rows = []
-    for view, what in VIEWS.items():
-        for leak in LEAKS:
-            entrants = matched(view, leak, parts)
+    for view, what in arena.VIEWS.items():
+        for leak in arena.LEAKS:
+            entrants = arena.matched(view, leak, parts)
             if not entrants:
                 continue
             places = several.Ranks(entrants, common.LEVEL).places
@@ -196,14 +171,14 @@ def matched_rows(parts: Mapping[Any, Any]) -> list[dict[str, Any]]:
                         "why not run": "",
                     }
                 )
-            for label, why in absent_of_view(view, leak, parts).items():
+            for label, why in arena.absent_of_view(view, leak, parts).items():
                 rows.append(start | {"algorithm": label, "why not run": why})
     return rows
 
 
 def matched_table(view: str, parts: Mapping[Any, Any]) -> list[dict[str, Any]]:
     """Returns a row for each contestant of a view, a column for each leak."""
-    rows = [row for row in matched_rows(parts) if row["view"] == VIEWS[view].who]
+    rows = [row for row in matched_rows(parts) if row["view"] == arena.VIEWS[view].who]
     results: dict[str, dict[str, Any]] = {}
     for row in rows:
         if "seeds" in row:
@@ -220,17 +195,11 @@ def matched_table(view: str, parts: Mapping[Any, Any]) -> list[dict[str, Any]]:
 def leaks_page(
     results: Mapping[tuple[str, str], np.ndarray], yardstick: float | None, horizon: int
 ) -> Callable[[pictures.Page], None]:
-    """Returns what draws regret at T against the leak, a panel for each view.
-
-    Args:
-        results: [leak, 3] mean with its interval, by view and contestant.
-        yardstick: Regret of who tells nothing; None where nobody was run.
-        horizon: T.
-    """
+    """Returns what draws [leak, 3] regret at T and its interval against the leak, by view."""
     members: dict[str, list[str]] = {}
     for view, name in results:
         members.setdefault(view, []).append(name)
-    bound = [least_possible(leak, horizon) for leak in LEAKS]
+    bound = [arena.least_possible(leak, horizon) for leak in arena.LEAKS]
     low = min(min(bound), *(values[:, 1].min() for values in results.values()))
     low = low if yardstick is None else min(low, yardstick)
     top = max(values[:, 2].max() for values in results.values())
@@ -246,20 +215,26 @@ def leaks_page(
         panels = page.places(len(members), 1, high)
         for panel, view in zip(panels, members, strict=True):
             if view != "actions" and yardstick is not None:
-                words = f"{LINE_UP[YARDSTICK].label} alone: nothing told"
-                panel.plot(LEAKS, [yardstick] * len(LEAKS), color="0.6", linewidth=2.4, label=words)
+                words = f"{arena.LINE_UP[arena.YARDSTICK].label} alone: nothing told"
+                panel.plot(
+                    arena.LEAKS,
+                    [yardstick] * len(arena.LEAKS),
+                    color="0.6",
+                    linewidth=2.4,
+                    label=words,
+                )
             words = "lower bound in the end"
-            panel.plot(LEAKS, bound, color="0.5", linestyle=BOUND, linewidth=0.9, label=words)
+            panel.plot(arena.LEAKS, bound, color="0.5", linestyle=BOUND, linewidth=0.9, label=words)
             for line in lines[view]:
                 mean, lower, upper = results[view, line[0]].T
                 marker = style.MARKERS[place[line[0]] % len(style.MARKERS)]
                 look = style.get_line_style(place[line[0]]) | {"marker": marker, "markersize": 3}
-                panel.vlines(LEAKS, lower, upper, color=look["color"], linewidth=0.8)
-                panel.plot(LEAKS, mean, label=_label(line), **look)
+                panel.vlines(arena.LEAKS, lower, upper, color=look["color"], linewidth=0.8)
+                panel.plot(arena.LEAKS, mean, label=_label(line), **look)
             panel.set(xscale="log", yscale="log", ylim=(0.8 * max(low, 1), 1.3 * top))
             panel.margins(x=0.04)
-            panel.set_title(VIEWS[view].who, fontsize=FONT, pad=3, loc="left")
-            panel.set_xlabel(f"leak, {VIEWS[view].leak}", labelpad=2)
+            panel.set_title(arena.VIEWS[view].who, fontsize=FONT, pad=3, loc="left")
+            panel.set_xlabel(f"leak, {arena.VIEWS[view].leak}", labelpad=2)
             panel.set_ylabel(REGRET, labelpad=2)
             _legend(panel, 0.95, 2)
 
@@ -271,13 +246,13 @@ def _draw_leaks(
 ) -> list[Path]:
     """Regret at T against the leak, a panel for each view; who tells nothing as a yardstick."""
     members = {
-        view: [item for item in what.makers if (view, item, LEAKS[0]) in parts]
-        for view, what in VIEWS.items()
+        view: [item for item in what.makers if (view, item, arena.LEAKS[0]) in parts]
+        for view, what in arena.VIEWS.items()
     }
     members = {view: names for view, names in members.items() if names}
     results = {
         (view, item): np.array(
-            [common.interval(parts[view, item, leak].regret.isel(time=-1)) for leak in LEAKS]
+            [common.interval(parts[view, item, leak].regret.isel(time=-1)) for leak in arena.LEAKS]
         )
         for view, names in members.items()
         for item in names
@@ -289,10 +264,10 @@ def _draw_leaks(
         "by the same ε of one reward there, over the whole run. Secure sums: the server of "
         "CDP-MAB, Dist-DP-SE and pooled LDP-UCB sees sums over 50 agents, of HDP-MAB over five. "
         "For the outsider, agents of DDP-MAB wait by noisy means. Grey: who tells nobody anything, "
-        "and leaks by actions alone, without bound. Lower bound: what any algorithm "
-        f"whose actions are ε-private loses in the end, the mean over {INSTANCES} instances; at "
-        "this T a yardstick. Markers: means over the seeds. "
-        f"{BARS}. {ONE_LINE}. The CSV lists who takes no part, and why."
+        "and leaks by actions alone, without bound. Lower bound: what any algorithm whose actions "
+        f"are ε-private loses in the end, the mean over {arena.INSTANCES} instances; at this T a "
+        f"yardstick. Markers: means over the seeds. {BARS}. {ONE_LINE}. The CSV lists who takes no "
+        "part, and why."
     )
     rows = matched_rows(parts)
     alt = "Regret at T against the leak, a panel for each view."
@@ -307,23 +282,23 @@ def _draw_spreads(parts: Mapping[Any, Any], horizon: int, folder: Path, name: st
     results = {
         (item, words): common.interval(parts[item, words].regret.isel(time=-1))
         for item in members
-        for words in SPREADS
+        for words in arena.SPREADS
     }
     order = sorted(members, key=lambda item: -results[item, "agents differ"][0])
 
     table = [
         {
-            "algorithm": LINE_UP[item].label,
+            "algorithm": arena.LINE_UP[item].label,
             "seeds, where they differ": parts[item, "agents differ"].sizes["seed"],
             "seeds, where alike": parts[item, "agents alike"].sizes["seed"],
-            **{words: results[item, words] for words in SPREADS},
+            **{words: results[item, words] for words in arena.SPREADS},
             "agents that play a worse arm, where they differ": common.interval(
                 parts[item, "agents differ"].agents_worse
             ),
         }
         for item in order[::-1]
     ]
-    share = common.disagreement(AGENTS, ARMS, SPREADS["agents differ"])
+    share = common.disagreement(arena.AGENTS, arena.ARMS, arena.SPREADS["agents differ"])
     caption = (
         f"{_instance(horizon, parts, '')}. Alike: agents share the means. Differ: "
         f"{common.DIFFER}; the local best arm of {100 * share:.0f} % of the agents is not the "
@@ -341,7 +316,7 @@ def spreads_page(rows: Sequence[Mapping[str, Any]]) -> Callable[[pictures.Page],
 
     def draw(page: pictures.Page) -> None:
         (panel,) = page.places(1, height=0.5 + 0.16 * len(order))
-        for index, words in enumerate(SPREADS):
+        for index, words in enumerate(arena.SPREADS):
             places = np.arange(len(order)) + 0.15 * (1 - 2 * index)
             mean, lower, upper = np.array([row[words] for row in order]).T
             color, marker = style.COLOURS[index], style.MARKERS[index]

@@ -20,15 +20,6 @@ import xarray as xr
 
 import fmab_jax as fmab
 from experiments import arena, common
-from experiments.arena import (
-    FRONT_LEAKS,
-    LINE_UP,
-    REFERENCE,
-    SCALE,
-    VIEWS,
-    least_possible,
-    tails,
-)
 from fmab_jax.analysis.words import write_count
 
 HORIZON = 10**5
@@ -103,7 +94,7 @@ class Point(NamedTuple):
     @property
     def label(self) -> str:
         """Name and settings."""
-        return LINE_UP[self.name].label + f" ({self.settings})" * bool(self.settings)
+        return arena.LINE_UP[self.name].label + f" ({self.settings})" * bool(self.settings)
 
     @property
     def mean(self) -> float:
@@ -116,7 +107,7 @@ class Point(NamedTuple):
         return {
             "seeds": len(self.regret),
             "regret at T": common.interval(self.regret),
-            **tails(self.regret),
+            **arena.tails(self.regret),
             LOST: self.lost,
             "links at T": common.interval(self.links),
         }
@@ -128,12 +119,12 @@ def horizons(options: Sequence[int]) -> list[int]:
 
 
 def sweep(
-    horizon: int, seeds: int, store: Path | None = None, names: Sequence[str] = tuple(LINE_UP)
+    horizon: int, seeds: int, store: Path | None = None, names: Sequence[str] = tuple(arena.LINE_UP)
 ) -> dict[Any, xr.Dataset]:
     """Runs the dials; returns results by view, leak, contestant and settings."""
     dials = {}
     for view, dial, leak, settings in _placed(names):
-        entry = LINE_UP[dial.name]
+        entry = arena.LINE_UP[dial.name]
         text = _words(settings)
         dials[view, leak, dial.name, text] = arena.run(
             entry,
@@ -151,10 +142,10 @@ def sweep(
 def _placed(names: Sequence[str]) -> Iterator[tuple[str, Dial, float, dict[str, Any]]]:
     """Yields every place of every dial, at every leak that is told of, but for the arena's own."""
     for view, dials in DIALS.items():
-        for dial, leak in itertools.product(dials, FRONT_LEAKS):
+        for dial, leak in itertools.product(dials, arena.FRONT_LEAKS):
             for values in itertools.product(*dial.places.values()):
                 settings = dict(zip(dial.places, values, strict=True))
-                usual = VIEWS[view].makers[dial.name](leak)
+                usual = arena.VIEWS[view].makers[dial.name](leak)
                 if dial.name in names and dial.maker(leak, **settings) != usual:
                     yield view, dial, leak, settings
 
@@ -175,14 +166,9 @@ def points(
 ) -> list[Point]:
     """Returns all configurations of a view at a leak: the arena's own, and places of dials.
 
-    Args:
-        view: A key of `VIEWS`.
-        leak: Epsilon.
-        parts: Part (b) of the arena.
-        dials: As `sweep` returns them.
-        unproven: Whether those with a smaller radius are among them, which no proof covers.
+    Those with a smaller radius, which no proof covers, are left out unless ``unproven``.
     """
-    every = {(name, ""): parts.get((view, name, leak)) for name in VIEWS[view].makers}
+    every = {(name, ""): parts.get((view, name, leak)) for name in arena.VIEWS[view].makers}
     every |= {key[2:]: data for key, data in dials.items() if key[:2] == (view, leak)}
     return [
         Point(
@@ -203,22 +189,14 @@ def radii(parts: Mapping[Any, Any], dials: Mapping[Any, Any], leak: float) -> di
     candidates = {}
     for point in points("messages", leak, parts, dials, unproven=True):
         if point.name == "cdp_scaled" and not point.settings:
-            candidates[SCALE] = point
-        elif point.name == REFERENCE and "participation" not in point.settings:
+            candidates[arena.SCALE] = point
+        elif point.name == arena.REFERENCE and "participation" not in point.settings:
             candidates[float(point.settings.removeprefix("scale ") or 1)] = point
     return dict(sorted(candidates.items()))
 
 
 def front(candidates: Sequence[Point], sent: str) -> list[Point]:
-    """Returns those that none beats in mean regret and in the mean of what is sent, at once.
-
-    Args:
-        candidates: All of a view and a leak.
-        sent: "links" or "bits".
-
-    Returns:
-        By what is sent, the least first.
-    """
+    """Returns those that none beats in mean regret and in what is sent, the least sent first."""
 
     def price(point: Point) -> tuple[float, float]:
         return float(getattr(point, sent).mean()), point.mean
@@ -235,7 +213,7 @@ def front_rows(
 ) -> list[dict[str, Any]]:
     """Returns a row for every configuration at every leak, with its tail and where it leads."""
     rows = []
-    for leak in FRONT_LEAKS:
+    for leak in arena.FRONT_LEAKS:
         candidates = points(view, leak, parts["b"], dials)
         leads = {sent: front(candidates, sent) for sent in ("links", "bits")}
         for point in sorted(candidates, key=lambda one: one.mean):
@@ -243,7 +221,7 @@ def front_rows(
             rows.append(
                 {
                     "ε": f"{leak:g}",
-                    "algorithm": LINE_UP[point.name].label,
+                    "algorithm": arena.LINE_UP[point.name].label,
                     "settings": point.settings,
                     **point.cells,
                     "bits sent": common.interval(point.bits),
@@ -264,20 +242,20 @@ def capped(
         if not within:
             continue
         least = min(within, key=lambda point: point.mean)
-        usual = "single" if cap == 0 else REFERENCE
+        usual = "single" if cap == 0 else arena.REFERENCE
         usual_points = [point for point in candidates if point.name == usual and not point.settings]
         rows.append(
             {
-                "view": VIEWS[view].who,
+                "view": arena.VIEWS[view].who,
                 "ε": f"{leak:g}",
                 "links, at most": f"{cap:,}",
                 "least regret": least.label,
                 **least.cells,
-                LINE_UP[REFERENCE].label: f"{usual_points[0].mean:,.0f} with "
+                arena.LINE_UP[arena.REFERENCE].label: f"{usual_points[0].mean:,.0f} with "
                 f"{usual_points[0].links.mean():,.0f} links"
                 if usual_points
                 else "",
-                "lower bound": f"{least_possible(leak, horizon, alone=cap == 0):,.0f}",
+                "lower bound": f"{arena.least_possible(leak, horizon, alone=cap == 0):,.0f}",
             }
         )
     return rows
@@ -307,7 +285,7 @@ def sections(arena_: Mapping[int, Any], fronts: Mapping[int, Any]) -> list[str]:
             "Fronts of regret, links and bits at matched trust: "
             + "; ".join(
                 f"{what.who}: [figure](arena_front_{view}.png), [table](arena_front_{view}.md)"
-                for view, what in VIEWS.items()
+                for view, what in arena.VIEWS.items()
             )
             + ". What a smaller radius of CDP-MAB brings and costs: [figure](arena_radius.png), "
             "[table](arena_radius.md).",

@@ -10,28 +10,7 @@ import numpy as np
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
-from experiments import common, pictures
-from experiments.arena import (
-    AGENTS,
-    ARMS,
-    FRONT_LEAKS,
-    INSTANCES,
-    LINE_UP,
-    REFERENCE,
-    STAND_INS,
-    VIEWS,
-    least_possible,
-)
-from experiments.arena_fronts import (
-    HORIZON,
-    LOST,
-    Point,
-    capped,
-    front,
-    front_rows,
-    points,
-    radii,
-)
+from experiments import arena, arena_fronts, common, pictures
 from fmab_jax.analysis.words import write_count
 from fmab_jax.plots import style
 from fmab_jax.plots.style import FONT
@@ -50,10 +29,10 @@ def judge(load: Load, folder: Path) -> list[Path]:
     written: list[Path] = []
     for horizon, dials in load("arena_fronts").items():
         parts = load("arena")[horizon]
-        for view in VIEWS:
+        for view in arena.VIEWS:
             written += _draw_front(view, parts, dials, horizon, folder)
         written += _draw_radius(parts, dials, horizon, folder)
-        caps = capped(parts, dials, horizon)
+        caps = arena_fronts.capped(parts, dials, horizon)
         written.append(common.save_rows(caps, folder / "arena_caps.csv"))
     return written
 
@@ -62,32 +41,26 @@ def _setting(horizon: int, seeds: Iterable[int]) -> str:
     most, least = max(numbers := list(seeds)), min(numbers)
     numbers_text = f"{most:,}" if most == least else f"{least:,} to {most:,}"
     return (
-        f"M = {AGENTS} agents that are alike, K = {ARMS} arms, means U[0, 1] drawn for each seed, "
-        f"T = {write_count(horizon)} slots, {numbers_text} seeds. Where agents are alone and are "
-        "simulated in "
-        f"slots or episodes, {STAND_INS} agents are run and their regret is multiplied by "
-        f"{AGENTS} / {STAND_INS}"
+        f"M = {arena.AGENTS} agents that are alike, K = {arena.ARMS} arms, means U[0, 1] drawn for "
+        f"each seed, T = {write_count(horizon)} slots, {numbers_text} seeds. Where agents are "
+        f"alone and are simulated in slots or episodes, {arena.STAND_INS} agents are run and their "
+        f"regret is multiplied by {arena.AGENTS} / {arena.STAND_INS}"
     )
 
 
 def front_page(
-    candidates: Mapping[float, Sequence[Point]], horizon: int
+    candidates: Mapping[float, Sequence[arena_fronts.Point]], horizon: int
 ) -> Callable[[pictures.Page], None]:
-    """Returns what draws regret at T against links and against bits, a row for each leak.
-
-    Args:
-        candidates: All configurations of a leak.
-        horizon: T.
-    """
-    bound = {leak: least_possible(leak, horizon) for leak in candidates}
+    """Returns what draws regret at T against links and against bits, a row for each leak."""
+    bound = {leak: arena.least_possible(leak, horizon) for leak in candidates}
     faint = "0.65"
     leads = {
-        (leak, sent): front(point, sent)
+        (leak, sent): arena_fronts.front(point, sent)
         for leak, point in candidates.items()
         for sent in ("links", "bits")
     }
     # CDP-MAB is shown wherever it stands, as the arena has it.
-    named = [REFERENCE, *(point.name for best in leads.values() for point in best)]
+    named = [arena.REFERENCE, *(point.name for best in leads.values() for point in best)]
     place = {name: index for index, name in enumerate(dict.fromkeys(named))}
 
     def marker(name: str) -> dict[str, Any]:
@@ -108,7 +81,7 @@ def front_page(
             usual = [
                 point
                 for point in candidates[leak]
-                if point.name == REFERENCE and not point.settings
+                if point.name == arena.REFERENCE and not point.settings
             ]
             for point in (*usual, *best):
                 panel.plot(*at[id(point)], ms=4, ls="none", zorder=3, **marker(point.name))
@@ -123,7 +96,7 @@ def front_page(
             panel.set_ylabel("regret at T", labelpad=2)
         page.handles = [
             *(
-                Line2D([], [], ls="none", ms=4, label=LINE_UP[name].label, **marker(name))
+                Line2D([], [], ls="none", ms=4, label=arena.LINE_UP[name].label, **marker(name))
                 for name in place
             ),
             Line2D([], [], marker="o", ms=2, color=faint, ls="none", label="others"),
@@ -138,10 +111,12 @@ def _draw_front(
     view: str, parts: Mapping[str, Any], dials: Mapping[Any, Any], horizon: int, folder: Path
 ) -> list[Path]:
     """Regret at T against links and against bits, a row for each leak."""
-    what = VIEWS[view]
-    results = {leak: points(view, leak, parts["b"], dials) for leak in FRONT_LEAKS}
+    what = arena.VIEWS[view]
+    results = {
+        leak: arena_fronts.points(view, leak, parts["b"], dials) for leak in arena.FRONT_LEAKS
+    }
     candidates = {leak: list(point) for leak, point in results.items() if point}
-    rows = front_rows(view, parts, dials)
+    rows = arena_fronts.front_rows(view, parts, dials)
     seeds = [row["seeds"] for row in rows]
     caption = (
         f"{_setting(horizon, seeds)}. All of a panel are covered by the same ε of one reward "
@@ -150,8 +125,8 @@ def _draw_front(
         "intervals are in the table, as are the places of dials. CDP-MAB as it is in the arena is "
         "marked besides. With a smaller radius no proof covers it: that is in a figure of its own, "
         "arena_radius. Lower bound: what any algorithm whose actions are ε-private loses in the "
-        f"end (docs/theory.md), the mean over {INSTANCES} instances; at this T a yardstick, below "
-        "which means may be. Links: a two-way link counts once, broadcasts are free. Bits: a "
+        f"end (docs/theory.md), the mean over {arena.INSTANCES} instances; at this T a yardstick, "
+        "below which means may be. Links: a two-way link counts once, broadcasts are free. Bits: a "
         "released bit has 1, an arm's name 7, every other number 64."
     )
     alt = f"Regret against links and bits, a row for each leak against {what.who}."
@@ -165,23 +140,29 @@ def radius_rows(
 ) -> list[dict[str, Any]]:
     """Returns a row for every factor at every leak, and those of KL-SE beside them."""
     rows = []
-    for leak in FRONT_LEAKS:
-        rivals = [point for point in points("messages", leak, parts["b"], dials) if _beside(point)]
-        by_factor = radii(parts["b"], dials, leak)
+    for leak in arena.FRONT_LEAKS:
+        rivals = [
+            point
+            for point in arena_fronts.points("messages", leak, parts["b"], dials)
+            if _beside(point)
+        ]
+        by_factor = arena_fronts.radii(parts["b"], dials, leak)
         for factor, point in [*by_factor.items(), *(("", point) for point in rivals)]:
             rows.append(
                 {
                     "ε": f"{leak:g}",
-                    "algorithm": LINE_UP[point.name if factor == "" else REFERENCE].label,
+                    "algorithm": arena.LINE_UP[
+                        point.name if factor == "" else arena.REFERENCE
+                    ].label,
                     "factor of the radius": factor,
                     **point.cells,
-                    "lower bound": f"{least_possible(leak, horizon):,.0f}",
+                    "lower bound": f"{arena.least_possible(leak, horizon):,.0f}",
                 }
             )
     return rows
 
 
-def _beside(point: Point) -> bool:
+def _beside(point: arena_fronts.Point) -> bool:
     """Whether it is drawn beside CDP-MAB's radii."""
     return point.name in BESIDE and not point.settings
 
@@ -198,8 +179,8 @@ def _draw_radius(
         "Hollow: some seeds lost the best arm. Nobody's proof covers the hollow ones, nor filled "
         f"ones below 1: {max(seeds):,} seeds may all have kept the best arm by luck. KL-SE keeps "
         "it with a probability of at least 1 − 1/T, proven. All are covered by the same ε of one "
-        f"reward against {VIEWS['messages'].who}. Markers: means over the seeds; {BARS}. Lower "
-        "bound: as in the fronts, a yardstick."
+        f"reward against {arena.VIEWS['messages'].who}. Markers: means over the seeds; {BARS}. "
+        "Lower bound: as in the fronts, a yardstick."
     )
     alt = "Regret of CDP-MAB by the factor of its radius, a panel for each leak."
     page = radius_page(rows, horizon)
@@ -207,14 +188,14 @@ def _draw_radius(
     return pictures.publish(picture, folder)
 
 
-def radius_page(rows: Rows, horizon: int = HORIZON) -> Callable[[pictures.Page], None]:
+def radius_page(rows: Rows, horizon: int = arena_fronts.HORIZON) -> Callable[[pictures.Page], None]:
     """Returns what draws regret over the factor of the radius from the rows of the CSV."""
     cdp_rows: dict[float, list[Any]] = {float(row["ε"]): [] for row in rows}
     rivals: dict[float, list[Any]] = {leak: [] for leak in cdp_rows}
     for row in rows:
         (rivals if row["factor of the radius"] == "" else cdp_rows)[float(row["ε"])].append(row)
     # Of what is drawn side by side, one scale.
-    low = 0.7 * min(least_possible(leak, horizon) for leak in cdp_rows)
+    low = 0.7 * min(arena.least_possible(leak, horizon) for leak in cdp_rows)
     high = 1.4 * max(row["regret at T"][2] for row in rows)
     color = style.get_line_style(0)["color"]
 
@@ -226,14 +207,16 @@ def radius_page(rows: Rows, horizon: int = HORIZON) -> Callable[[pictures.Page],
             panel.vlines(x, lower, upper, color=color, lw=0.8)
             panel.plot(x, mean, color=color, lw=0.9)
             for whole_, face in ((True, color), (False, "white")):
-                at = [i for i, row in enumerate(leak_rows) if (not row[LOST]) == whole_]
+                at = [
+                    i for i, row in enumerate(leak_rows) if (not row[arena_fronts.LOST]) == whole_
+                ]
                 look: dict[str, Any] = {"ls": "none", "ms": 4, "mfc": face, "color": color}
                 panel.plot([x[i] for i in at], mean[at], marker="o", **look)
             for index, row in enumerate(rivals[leak], 1):
                 panel.axhline(
                     row["regret at T"][0], label=row["algorithm"], **style.get_line_style(index)
                 )
-            panel.axhline(least_possible(leak, horizon), color="0.35", ls=BOUND, lw=0.9)
+            panel.axhline(arena.least_possible(leak, horizon), color="0.35", ls=BOUND, lw=0.9)
             panel.set(xscale="log", yscale="log", xlim=(0.088, 1.14), ylim=(low, high))
             panel.set_xticks([0.1, 0.2, 0.5, 1.0], ["0.1", "0.2", "0.5", "1"])
             panel.xaxis.set_minor_locator(NullLocator())
@@ -244,7 +227,7 @@ def radius_page(rows: Rows, horizon: int = HORIZON) -> Callable[[pictures.Page],
             Line2D([], [], marker="o", ms=4, color=color, lw=0.9, label="CDP-MAB, no seed lost"),
             Line2D([], [], marker="o", ms=4, color=color, mfc="white", lw=0.9, label="some lost"),
             *(
-                Line2D([], [], label=LINE_UP[name].label, **style.get_line_style(index))
+                Line2D([], [], label=arena.LINE_UP[name].label, **style.get_line_style(index))
                 for index, name in enumerate(BESIDE, 1)
             ),
             Line2D([], [], color="0.35", ls=BOUND, lw=0.9, label="lower bound in the end"),

@@ -13,14 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import fmab_jax as fmab
-from experiments import (
-    arena,
-    arena_figures,
-    arena_fronts,
-    arena_settings,
-    common,
-    several,
-)
+from experiments import arena, arena_figures, arena_fronts, arena_settings, common, several
 from experiments.arena import LINE_UP, TRUST, VIEWS
 from fmab_jax.analysis import costs
 from fmab_jax.analysis.words import write_count
@@ -28,9 +21,8 @@ from fmab_jax.core import ledgers
 from fmab_jax.files import whole_file
 
 STAND_INS = (
-    "Where agents are alone and alike and are simulated in slots or episodes, "
-    f"{arena.STAND_INS} agents are run, and their regret and the agents that play a worse arm are "
-    "multiplied by "
+    f"Where agents are alone and alike and are simulated in slots or episodes, {arena.STAND_INS} "
+    "agents are run, and their regret and the agents that play a worse arm are multiplied by "
     f"{arena.AGENTS // arena.STAND_INS}."
 )
 COLLUDING = 10
@@ -178,8 +170,7 @@ TABLE = (
     "of messages: pure, of one reward in all that is told, against whoever sees most of it; of "
     "actions: pure, against an outsider who sees all actions. Bits: a released bit has 1, an arm's "
     f"name {arena.NAME}, every other number {arena.REAL}. Seeds are fewer where one takes long. "
-    "Links of DDP-MAB are charged as in the paper, diameter × "
-    "edges a round."
+    "Links of DDP-MAB are charged as in the paper, diameter × edges a round."
 )
 
 

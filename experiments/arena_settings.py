@@ -62,7 +62,7 @@ class Setting(NamedTuple):
     seeds: int  # theirs
     known: str  # what is known of their result
     priced: bool = False  # whether links count as regret, one each, as in that paper
-    each: bool = False  # whether regret is told per agent, as in that paper
+    per_agent: bool = False  # whether regret is told per agent, as in that paper
 
 
 def fed1_means(agents: int) -> np.ndarray:
@@ -77,10 +77,10 @@ def fed1_means(agents: int) -> np.ndarray:
 
 def settings() -> dict[str, Setting]:
     """Returns all settings."""
-    found = {}
+    by_name = {}
     noise = fmab.Gaussian(0.5)
     for (agents, pulls), (regret, sent) in FED1_KNOWN.items():
-        found[f"fed1-M{agents}-f{pulls}"] = Setting(
+        by_name[f"fed1-M{agents}-f{pulls}"] = Setting(
             "Fed1-UCB",
             f"M = {agents}, f = {pulls}, Gaussian rewards of deviation 1/2",
             fmab.fed1_ucb(pulls=pulls),
@@ -92,7 +92,7 @@ def settings() -> dict[str, Setting]:
         )
     for (agents, arms), end in LCC_ENDS.items():
         for name, algorithm in LCC.items():
-            found[f"lcc-{agents}-{arms}-{name.replace(' ', '-')}"] = Setting(
+            by_name[f"lcc-{agents}-{arms}-{name.replace(' ', '-')}"] = Setting(
                 name,
                 f"M = {agents}, K = {arms}, means U(0, 1)",
                 algorithm,
@@ -100,35 +100,21 @@ def settings() -> dict[str, Setting]:
                 10**5,
                 30,
                 f"a picture whose axis ends at {end:,}; LCC-UCB between the other two",
-                each=True,
+                per_agent=True,
             )
-    for name, algorithm in {
-        "AdaP-UCB": fmab.adap_ucb(1.0),
-        "DP-SE": fmab.dp_se(1.0),
-        "tree UCB": fmab.tree_ucb(1.0),
-    }.items():
-        found[f"adap-{name.split()[0]}"] = Setting(
-            name,
-            "one agent, K = 5, means .75, .625, .5, .375, .25, ε = 1",
-            algorithm,
-            fmab.Problem(np.array([0.75, 0.625, 0.5, 0.375, 0.25]), agents=1),
-            10**7,
-            20,
-            "a picture: AdaP-UCB about a tenth of the other two (theirs: DP-UCB for a tree)",
-            each=True,
-        )
+    words = "one agent, K = 5, means .75, .625, .5, .375, .25, ε = 1"
+    problem = fmab.Problem(np.array([0.75, 0.625, 0.5, 0.375, 0.25]), agents=1)
+    known = "a picture: AdaP-UCB about a tenth of the other two (theirs: DP-UCB for a tree)"
+    adap = {"AdaP-UCB": fmab.adap_ucb, "DP-SE": fmab.dp_se, "tree UCB": fmab.tree_ucb}
+    for name, maker in adap.items():
+        setting = Setting(name, words, maker(1.0), problem, 10**7, 20, known, per_agent=True)
+        by_name[f"adap-{name.split()[0]}"] = setting
     for name, (algorithm, regret, off) in CHECKED.items():
-        found[f"check-{name}"] = Setting(
-            name,
-            "one agent, K = 5, means .75, .625, .5, .375, .25, ε = 1, a check",
-            algorithm,
-            fmab.Problem(np.array([0.75, 0.625, 0.5, 0.375, 0.25]), agents=1),
-            10**5,
-            200,
-            f"{regret:,}{f' ± {off}' * bool(off)} (a rough simulation)",
-            each=True,
-        )
-    return found
+        known = f"{regret:,}{f' ± {off}' * bool(off)} (a rough simulation)"
+        check = f"{words}, a check"
+        setting = Setting(name, check, algorithm, problem, 10**5, 200, known, per_agent=True)
+        by_name[f"check-{name}"] = setting
+    return by_name
 
 
 def horizons(given: Sequence[int]) -> list[int]:
@@ -137,19 +123,18 @@ def horizons(given: Sequence[int]) -> list[int]:
 
 
 QUICK = ("fed1-M5-f138", "adap-DP-SE")
-"""Settings of a quick run."""
 
 
 def sweep(
     horizon: int, seeds: int, store: Path | None = None, names: Sequence[str] | None = None
 ) -> dict[str, Any]:
     """Runs every setting, with no more seeds than its authors, and no fewer than two."""
-    found = {}
+    runs = {}
     every = settings()
     for name in every if names is None else names:
         setting = every[name]
         T = setting.horizon if horizon >= 10**6 else min(setting.horizon, horizon)
-        found[name] = fmab.sweep(
+        runs[name] = fmab.sweep(
             type(setting.algorithm),
             setting.problem,
             horizon=T,
@@ -158,7 +143,7 @@ def sweep(
             store=None if store is None else store / name,
             **arena.stated(setting.algorithm),
         )
-    return found
+    return runs
 
 
 NOTES = (
@@ -180,66 +165,63 @@ def draw(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list[Path]:
 
 def section(results: Mapping[int, Mapping[str, Any]]) -> list[str]:
     """Returns the table in Markdown, how it is read, and the settings without a row."""
-    (found,) = results.values()
-    missing = [name for name in settings() if name not in found]
+    (runs,) = results.values()
+    missing = [name for name in settings() if name not in runs]
     not_run = [f"Not run: {', '.join(missing)}.", ""] * bool(missing)
     return [*common.table_lines(_rows(results)), "", NOTES, "", *not_run]
 
 
 def _rows(results: Mapping[int, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    (found,) = results.values()
-    rows = {name: _row(each, found[name]) for name, each in settings().items() if name in found}
+    (runs,) = results.values()
+    rows = {name: _row(setting, runs[name]) for name, setting in settings().items() if name in runs}
     return [row | {"agrees?": agrees(name, rows)} for name, row in rows.items()]
 
 
 def agrees(name: str, rows: Mapping[str, Mapping[str, Any]]) -> str:
-    """Says whether a setting agrees with what is known of it, and why not.
-
-    Args:
-        name: Of the setting.
-        rows: Of all settings that were run, by name.
-    """
+    """Says whether a setting agrees with what is known of it, and why not."""
 
     def regret(other: str) -> float | None:
         return float(rows[other]["regret at T"][0]) if other in rows else None
 
-    mine = float(rows[name]["regret at T"][0])
+    mean = float(rows[name]["regret at T"][0])
     kind, *words = name.split("-")
     if rows[name]["T"] != write_count(settings()[name].horizon):
         return "cannot be said: the horizon is not theirs"
     if kind == "fed1":
         known, sent = FED1_KNOWN[int(words[0][1:]), int(words[1][1:])]
         links = float(rows[name]["links at T"][0])
-        off = {"regret": mine / known - 1, "links": links / sent - 1}
-        told = ", ".join(f"{what} {100 * part:+.1f} %" for what, part in off.items())
-        return f"{'yes' if max(map(abs, off.values())) <= NEAR else 'no'}: {told}"
+        off = {"regret": mean / known - 1, "links": links / sent - 1}
+        sentence = ", ".join(f"{what} {100 * part:+.1f} %" for what, part in off.items())
+        return f"{'yes' if max(map(abs, off.values())) <= NEAR else 'no'}: {sentence}"
     if kind == "lcc":
         end = LCC_ENDS[int(words[0]), int(words[1])]
-        others = [regret(f"lcc-{words[0]}-{words[1]}-{each.replace(' ', '-')}") for each in LCC]
-        if None in others:
+        regrets = [regret(f"lcc-{words[0]}-{words[1]}-{label.replace(' ', '-')}") for label in LCC]
+        if None in regrets:
             return "cannot be said: one of the three was not run"
-        lcc, pooled, alone = others
+        lcc, pooled, alone = regrets
         order = "between the other two" if pooled < lcc < alone else "not between the other two"
-        if mine > end:
+        if mean > end:
             return f"no: above the axis, which ends at {end:,}; why is not known"
         if rows[name]["algorithm"] == "LCC-UCB" and order.startswith("not"):
             return f"no: {order}"
-        return f"yes: below the end of the axis{f', {order}' * (mine == lcc)}"
+        return f"yes: below the end of the axis{f', {order}' * (mean == lcc)}"
     if kind == "adap":
         adap = regret("adap-AdaP-UCB")
         if adap is None or name == "adap-AdaP-UCB":
             return (
                 "see the other two" if adap is not None else "cannot be said: AdaP-UCB was not run"
             )
-        share = adap / mine
+        share = adap / mean
         near = abs(share / ADAP_SHARE - 1) <= READ_OFF
-        told = f"AdaP-UCB has {share:.2f} of it"
-        return f"yes: {told}" if near else f"no: {told}; what is known was read off a picture"
+        sentence = f"AdaP-UCB has {share:.2f} of it"
+        return (
+            f"yes: {sentence}" if near else f"no: {sentence}; what is known was read off a picture"
+        )
     _, known, off = CHECKED["-".join(words)]
     if off > known / 4:
         return "cannot be said: what is known is too rough"
-    near = abs(mine - known) <= max(NEAR * known, 2 * off)
-    return f"{'yes' if near else 'no'}: regret {100 * (mine / known - 1):+.1f} %"
+    near = abs(mean - known) <= max(NEAR * known, 2 * off)
+    return f"{'yes' if near else 'no'}: regret {100 * (mean / known - 1):+.1f} %"
 
 
 def _row(setting: Setting, data: xr.Dataset) -> dict[str, Any]:
@@ -251,9 +233,9 @@ def _row(setting: Setting, data: xr.Dataset) -> dict[str, Any]:
     regret = last.regret.values
     if setting.priced:
         regret = regret + links
-    if setting.each:
+    if setting.per_agent:
         regret = regret / agents
-    of = "one agent" if setting.each else "all agents, with links" if setting.priced else "all"
+    of = "one agent" if setting.per_agent else "all agents, with links" if setting.priced else "all"
     return {
         "algorithm": setting.who,
         "setting": setting.what,

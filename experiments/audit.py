@@ -130,22 +130,13 @@ def one_noise() -> Iterator[None]:
 
 
 class Case(NamedTuple):
-    """What is audited.
-
-    Attributes:
-        make: Returns the algorithm.
-        agents: M.
-        view: As in ``fmab_jax.audit``; all if None.
-        delta: Likewise.
-        part: Of the runs.
-        within: What to audit it in.
-    """
+    """What is audited; view and delta as in ``fmab_jax.audit``."""
 
     make: Callable[[], Any]
     agents: int = FEW_AGENTS
     view: str | None = None
     delta: float = 0.0
-    part: float = 1.0
+    part: float = 1.0  # of the runs
     within: Callable[[], AbstractContextManager[None]] = nullcontext
 
 

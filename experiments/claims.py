@@ -11,37 +11,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments import common
+from experiments import common, verdicts
 from experiments.claims_bounds import ROWS as BOUNDS
 from experiments.claims_measured import ROWS as EXPERIMENTS
 from experiments.claims_theory import ROWS as THEORY
-from experiments.verdicts import (
-    LEVEL,
-    SMALL,
-    TOLERANCE,
-    UNJUDGED,
-    Data,
-    Finding,
-    Row,
-    count_kinds,
-    write_verdict,
-)
+from experiments.verdicts import Data, Finding, Row
 from fmab_jax.files import whole_file
-
-__all__ = ["LISTS", "Data", "judge", "write_page"]
 
 LISTS: Mapping[str, Sequence[Row]] = {"measured": [*THEORY, *EXPERIMENTS], "bounds": BOUNDS}
 TITLES = {"measured": "Measured", "bounds": "Bounds with explicit constants"}
 HEADS = ("section", "the paper's words", "measured", "found", "verdict", "see")
 RULES = f"""\
 **One rule decides every row.** An order holds where the interval lies on the stated side. What is
-alike, or has a stated value, holds where the interval lies within {100 * TOLERANCE:g} % of it; what
-is not worse, or recovered, is at most {100 * TOLERANCE:g} % more; a high probability is one above
-{100 * (1 - TOLERANCE):g} %. Bounds have no tolerance. An interval that lies across an edge decides
+alike, or has a stated value, holds where the interval lies within {100 * verdicts.TOLERANCE:g} % of it; what
+is not worse, or recovered, is at most {100 * verdicts.TOLERANCE:g} % more; a high probability is one above
+{100 * (1 - verdicts.TOLERANCE):g} %. Bounds have no tolerance. An interval that lies across an edge decides
 nothing.
 
 The size of the effect stands in brackets behind a verdict, over all conditions that count. An order
-that holds by less than {100 * SMALL:g} % says so and is counted apart. A bound that is asked
+that holds by less than {100 * verdicts.SMALL:g} % says so and is counted apart. A bound that is asked
 whether it is reached as well, which it does not say, is *not attained* where it is not. A sentence
 about what follows from a condition, asked how often runs come so far, is *not reached* where most
 do not. [claims.csv](claims.csv) has every number and its rule."""
@@ -56,12 +44,14 @@ def judge(data: Data, folder: Path) -> list[Path]:
     rows = []
     for name, sentences in LISTS.items():
         for row in sentences:
-            findings = row.judge(data) or [Finding("", "more horizons are needed", UNJUDGED)]
-            verdict = write_verdict(findings)
-            number = 1 + len({each["row"] for each in rows})
+            findings = row.judge(data) or [
+                Finding("", "more horizons are needed", verdicts.UNJUDGED)
+            ]
+            verdict = verdicts.write_verdict(findings)
+            number = 1 + len({finding["row"] for finding in rows})
             start = {"row": number, "section": row.section, "quote": row.quote}
             end = {"list": name, "verdict": verdict}
-            rows += [start | cells | end for each in findings for cells in _cells(each)]
+            rows += [start | cells | end for finding in findings for cells in _cells(finding)]
     folder.mkdir(parents=True, exist_ok=True)
     table = common.save_rows(rows, folder / "claims.csv")
     return [write_page(folder, data.horizons, data.seeds), table]
@@ -117,7 +107,7 @@ def write_page(
         "# The paper's sentences, measured",
         "",
         f"Quotations are the LaTeX's, word for word. {seeds:,} seeds a configuration, T = "
-        f"{', '.join(map(common.write_count, horizons))}. ± is half the {100 * LEVEL:g} % interval over "
+        f"{', '.join(map(common.write_count, horizons))}. ± is half the {100 * verdicts.LEVEL:g} % interval over "
         "seeds (Student t; ratios: Fieller, changes of ratios by the delta method, over the same "
         "seeds; shares: Clopper–Pearson, in brackets). The level is that of one interval.",
         "",
@@ -139,14 +129,16 @@ def _row(row: Row, lines: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     if (lines[0]["section"], lines[0]["quote"]) != (row.section, row.quote):
         raise ValueError(f"claims.csv has another sentence than “{row.quote}” in its place")
     texts = dict.fromkeys((line["condition"], line["text"]) for line in lines)
-    found = "<br>".join(f"{condition}: {text}" if condition else text for condition, text in texts)
+    measured = "<br>".join(
+        f"{condition}: {text}" if condition else text for condition, text in texts
+    )
     words = row.words + f"<br>{row.note}" * bool(row.note)
-    cells = (row.section, write_quote(row.quote), words, found, lines[0]["verdict"], row.see)
+    cells = (row.section, write_quote(row.quote), words, measured, lines[0]["verdict"], row.see)
     return dict(zip(HEADS, cells, strict=True))
 
 
 def _count(rows: Iterable[Mapping[str, str]]) -> str:
-    counts = count_kinds(row["verdict"] for row in rows)
+    counts = verdicts.count_kinds(row["verdict"] for row in rows)
     return ", ".join(f"{number} {kind}" for kind, number in counts.items())
 
 

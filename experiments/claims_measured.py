@@ -3,33 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from experiments import common
+from experiments import common, verdicts
 from experiments.figures import ORACLE, SIXTEENTH
-from experiments.verdicts import (
-    AT_MOST,
-    OPEN,
-    Data,
-    Finding,
-    Measured,
-    Row,
-    alike,
-    at_most,
-    excess,
-    less,
-    mean,
-    number,
-    ordered,
-    percent,
-    ratio,
-    share,
-    valued,
-)
+from experiments.verdicts import Data, Finding, Measured, Row
 
 SHORT = {ORACLE: "own gap", SIXTEENTH: "gap 1/16"}
 # The sentence's log T is 4 at this horizon alone, and with the logarithm to base 10.
@@ -62,28 +45,27 @@ def over_gaps(judge: Callable[[Data, int, str, str], Finding]) -> Judge:
     ]
 
 
-def falling(name: str, axis: str, values: Sequence[Any], symbol: str) -> Judge:
-    """Regret falls from each value of an axis to the next."""
+def cells_over(
+    rule: Callable[..., Finding], name: str, pairs: Mapping[str, tuple[dict[str, Any], ...]]
+) -> Judge:
+    """Judges by what share the regret of one cell is above that of another, by label."""
 
     def judge(data: Data, horizon: int) -> Finding:
-        ends = [data.end(name, horizon, **{axis: value}) for value in values]
-        steps = {
-            f"{symbol} = {less:g} over {more:g}": excess(first, second)
-            for less, more, first, second in zip(values, values[1:], ends, ends[1:], strict=False)
-        }
-        return ordered(slots(horizon), **steps)
+        ends = {n: [data.end(name, horizon, **cell) for cell in pair] for n, pair in pairs.items()}
+        return rule(slots(horizon), **{n: verdicts.excess(*pair) for n, pair in ends.items()})
 
     return over_horizons(judge)
+
+
+def falling(name: str, axis: str, values: Sequence[Any], symbol: str) -> Judge:
+    """Regret falls from each value of an axis to the next."""
+    pairs = {f"{symbol} = {a:g} over {b:g}": ({axis: a}, {axis: b}) for a, b in pairwise(values)}
+    return cells_over(verdicts.ordered, name, pairs)
 
 
 def compared(name: str, first: dict[str, Any], second: dict[str, Any]) -> Judge:
     """Two cells of an experiment have the same regret."""
-
-    def judge(data: Data, horizon: int) -> Finding:
-        ends = [data.end(name, horizon, **cell) for cell in (first, second)]
-        return alike(slots(horizon), _=excess(*ends))
-
-    return over_horizons(judge)
+    return cells_over(verdicts.alike, name, {"_": (first, second)})
 
 
 # --- VII-A: a server ----------------------------------------------------------------------------
@@ -92,39 +74,39 @@ def compared(name: str, first: dict[str, Any], second: dict[str, Any]) -> Judge:
 def _falls_with_rounds(data: Data, horizon: int, gap: str, condition: str) -> Finding:
     ends = [data.end("fig06_rounds", horizon, schedule_gap=gap, rounds=r) for r in (2, 3, 4, 5)]
     steps = {
-        f"R = {r} over {r + 1}": excess(first, second)
+        f"R = {r} over {r + 1}": verdicts.excess(first, second)
         for r, first, second in zip((2, 3, 4), ends, ends[1:], strict=False)
     }
-    return ordered(condition, **steps)
+    return verdicts.ordered(condition, **steps)
 
 
 def _four_and_five(data: Data, horizon: int, gap: str, condition: str) -> Finding:
     ends = [data.end("fig06_rounds", horizon, schedule_gap=gap, rounds=r) for r in (4, 5)]
-    return alike(condition, _=excess(*ends))
+    return verdicts.alike(condition, _=verdicts.excess(*ends))
 
 
 def _rounds_needed(data: Data, horizon: int) -> Finding:
     """Of the seeds with one arm left, how far the mean number of rounds lies from log10 T."""
     cell = data.last("fig04_epsilon", horizon, epsilon=1)
     decided, wanted = cell.active_arms.values == 1, math.log10(horizon)
-    few, every = int(decided.sum()), mean(cell.rounds_made)
+    few, every = int(decided.sum()), verdicts.mean(cell.rounds_made)
     if few < FEWEST:
         words = f"{few:,} of {decided.size:,} seeds have one arm left: too few"
-        finding = Finding(slots(horizon), words, OPEN, rule=AT_MOST)
+        finding = Finding(slots(horizon), words, verdicts.OPEN, rule=verdicts.AT_MOST)
     else:
-        made, ever = mean(cell.rounds_made.values[decided]), share(decided)
+        made, ever = verdicts.mean(cell.rounds_made.values[decided]), verdicts.share(decided)
         away = distance(made, wanted)
-        finding = at_most(slots(horizon), NEAR, **{f"rounds away from {wanted:g}": away})
-        words = f"; rounds {number(made)}; {percent(ever)} of the seeds have one arm left"
+        finding = verdicts.at_most(slots(horizon), NEAR, **{f"rounds away from {wanted:g}": away})
+        words = f"; rounds {verdicts.number(made)}; {verdicts.percent(ever)} of the seeds have one arm left"
         finding = finding.add(words, rounds=made, ever=ever)
-    finding = finding.add(f"; all seeds make {number(every)}", rounds_of_all=every)
+    finding = finding.add(f"; all seeds make {verdicts.number(every)}", rounds_of_all=every)
     return finding if horizon == MEANT else finding.uncount(NOT_MEANT)
 
 
-def distance(found: Measured, value: float) -> Measured:
+def distance(measured: Measured, value: float) -> Measured:
     """Returns how far a number lies from a value, to either side."""
-    ends = [abs(each - value) for each in found]
-    least = 0.0 if found.lower <= value <= found.upper else min(ends[1:])
+    ends = [abs(end - value) for end in measured]
+    least = 0.0 if measured.lower <= value <= measured.upper else min(ends[1:])
     return Measured(ends[0], least, max(ends[1:]))
 
 
@@ -136,7 +118,7 @@ def _trade_off(data: Data, horizon: int, gap: str, condition: str) -> Finding:
     regret = cells.regret.transpose("seed", ...).values
     batches = np.array_split(np.arange(len(regret)), min(20, len(regret) // 2))
     taus = [tau(links[b].mean(0).ravel(), regret[b].mean(0).ravel()) for b in batches]
-    return ordered(condition, number, minus_tau=mean(-np.array(taus)))
+    return verdicts.ordered(condition, verdicts.number, minus_tau=verdicts.mean(-np.array(taus)))
 
 
 def tau(first: np.ndarray, second: np.ndarray) -> float:
@@ -151,7 +133,9 @@ def _five_rounds(measure: Callable[[xr.Dataset], np.ndarray]) -> Judge:
     def judge(data: Data, horizon: int, gap: str, condition: str) -> Finding:
         cells = data.load("fig07_tradeoff")[horizon].isel(time=-1)
         cells = cells.sel(schedule_gap=gap, participation=1)
-        return alike(condition, _=excess(*(measure(cells.isel(rounds=i)) for i in (3, 4))))
+        return verdicts.alike(
+            condition, _=verdicts.excess(*(measure(cells.isel(rounds=i)) for i in (3, 4)))
+        )
 
     return over_gaps(judge)
 
@@ -160,7 +144,9 @@ def _one_in_m(data: Data, horizon: int) -> Finding:
     name = "fig08_heterogeneous_central"
     ends = [data.end(name, horizon, algorithm=a, spread="homogeneous") for a in ("Single", "CDP")]
     agents = data.load(name)[horizon].attrs["agents"]
-    return valued(slots(horizon), float(agents), **{f"of M = {agents}:": ratio(*ends)})
+    return verdicts.valued(
+        slots(horizon), float(agents), **{f"of M = {agents}:": verdicts.ratio(*ends)}
+    )
 
 
 def _never_converges(data: Data, horizon: int) -> Finding:
@@ -176,25 +162,18 @@ def _never_converges(data: Data, horizon: int) -> Finding:
     rates = {
         name: (ends[:, 1] - ends[:, 0]) / (time[-1] - time[start]) for name, ends in late.items()
     }
-    found = mean(rates["heterogeneous"] - rates["homogeneous"])
-    return ordered(slots(horizon), number, **{"regret a slot, more than where alike": found})
+    difference = verdicts.mean(rates["heterogeneous"] - rates["homogeneous"])
+    return verdicts.ordered(
+        slots(horizon), verdicts.number, **{"regret a slot, more than where alike": difference}
+    )
 
 
 # --- VII-B: graphs ------------------------------------------------------------------------------
 
 
 def _graphs_over(pairs: Sequence[tuple[str, str]]) -> Judge:
-    def judge(data: Data, horizon: int) -> Finding:
-        name = "fig10_graphs"
-        steps = {
-            f"{more} over {less}": excess(
-                data.end(name, horizon, graph=more), data.end(name, horizon, graph=less)
-            )
-            for more, less in pairs
-        }
-        return ordered(slots(horizon), **steps)
-
-    return over_horizons(judge)
+    cells = {f"{a} over {b}": ({"graph": a}, {"graph": b}) for a, b in pairs}
+    return cells_over(verdicts.ordered, "fig10_graphs", cells)
 
 
 def _waits(data: Data, horizon: int) -> Finding:
@@ -204,57 +183,45 @@ def _waits(data: Data, horizon: int) -> Finding:
         for graph in ("ring", "star", "random", "complete")
     }
     steps = {
-        f"{graph} below ring": less(waits[graph], waits["ring"])
+        f"{graph} below ring": verdicts.less(waits[graph], waits["ring"])
         for graph in waits
         if graph != "ring"
     }
-    whole = ratio(waits["ring"], data.end("fig10_graphs", horizon, graph="ring"))
-    words = f"; the ring's is {percent(whole)} of its regret"
-    return ordered(slots(horizon), **steps).add(words, of_all_regret=whole)
+    whole = verdicts.ratio(waits["ring"], data.end("fig10_graphs", horizon, graph="ring"))
+    words = f"; the ring's is {verdicts.percent(whole)} of its regret"
+    return verdicts.ordered(slots(horizon), **steps).add(words, of_all_regret=whole)
 
 
 def _not_proportional(data: Data, horizon: int) -> Finding:
     """By what factor links and regret differ, complete graph over star: 1 if proportional."""
     cells = [data.last("fig10_graphs", horizon, graph=graph) for graph in ("complete", "star")]
-    links = ratio(*(cell.links.sel(meter="bound").values for cell in cells))
-    regret = ratio(*(cell.regret.values for cell in cells))
+    links = verdicts.ratio(*(cell.links.sel(meter="bound").values for cell in cells))
+    regret = verdicts.ratio(*(cell.regret.values for cell in cells))
     apart = Measured(
         links.estimate / regret.estimate - 1,
         links.lower / regret.upper - 1,
         links.upper / regret.lower - 1,
     )
-    words = f" (links {number(links)} times, regret {number(regret)} times)"
-    finding = ordered(slots(horizon), **{"links over regret, complete over star": apart})
+    words = f" (links {verdicts.number(links)} times, regret {verdicts.number(regret)} times)"
+    finding = verdicts.ordered(slots(horizon), **{"links over regret, complete over star": apart})
     return finding.add(words, links=links, regret=regret)
 
 
 # --- VII-C: hybrid ------------------------------------------------------------------------------
 
 
-def _structures(more: str, less: str) -> Judge:
-    def judge(data: Data, horizon: int) -> Finding:
-        name = "fig12_heterogeneous_structures"
-        ends = [data.end(name, horizon, algorithm=a, spread="heterogeneous") for a in (more, less)]
-        return ordered(slots(horizon), **{f"{more} over {less}": excess(*ends)})
+F12 = "fig12_heterogeneous_structures"
 
-    return over_horizons(judge)
+
+def _structures(one: str, other: str) -> Judge:
+    pair = tuple({"algorithm": name, "spread": "heterogeneous"} for name in (one, other))
+    return cells_over(verdicts.ordered, F12, {f"{one} over {other}": pair})
 
 
 def _affected(*algorithms: str) -> Judge:
-    def judge(data: Data, horizon: int) -> Finding:
-        name = "fig12_heterogeneous_structures"
-        shares = {
-            a: excess(
-                *(
-                    data.end(name, horizon, algorithm=a, spread=spread)
-                    for spread in ("heterogeneous", "homogeneous")
-                )
-            )
-            for a in algorithms
-        }
-        return alike(slots(horizon), **shares)
-
-    return over_horizons(judge)
+    spreads = ("heterogeneous", "homogeneous")
+    pairs = {a: tuple({"algorithm": a, "spread": s} for s in spreads) for a in algorithms}
+    return cells_over(verdicts.alike, F12, pairs)
 
 
 def _links(cell: xr.Dataset) -> np.ndarray:
@@ -273,8 +240,8 @@ ROWS = [
         falling("fig04_epsilon", "epsilon", (0.1, 0.3, 0.5, 1), "ε"), "fig04"),
     Row("VII-A1", r"$\epsilon=1$ indicates the non-private case", "Regret at ε = 1 over that without noise: alike.",
         compared("fig04_epsilon", {"epsilon": 1}, {"epsilon": "none"}), "fig04",
-        "The regret is that of no noise. For privacy the sentence is true as well: a message leaks Nε = 50, which protects "
-        "nothing."),
+        "The regret is that of no noise. For privacy the sentence is true as well: a message leaks "
+        "Nε = 50, which protects nothing."),
     Row("VII-A2", "the regrets at $T$ decrease as $p$ increases", "Regret at one p over that at the next larger.",
         falling("fig05_participation", "participation", (0.2, 0.4, 0.6, 0.8, 1), "p"), "fig05"),
     Row("VII-A2", "the regrets decrease with $R$ increase", "Regret at R over that at R + 1.", over_gaps(_falls_with_rounds), "fig06"),

@@ -12,34 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import fmab_jax as fmab
-from experiments import common, figures
-from experiments.claims_measured import FEWEST, ORACLE, Judge, over_gaps, over_horizons, slots
-from experiments.verdicts import (
-    ALIKE,
-    OPEN,
-    PROBABLE,
-    Data,
-    Finding,
-    Row,
-    alike,
-    ask_attained,
-    ask_reached,
-    at_most,
-    change,
-    exact,
-    excess,
-    exponent,
-    less,
-    mean,
-    no_more,
-    number,
-    ordered,
-    percent,
-    probable,
-    ratio,
-    share,
-    valued,
-)
+from experiments import common, figures, verdicts
+from experiments.claims_measured import F12, FEWEST, ORACLE, Judge, over_gaps, over_horizons, slots
+from experiments.verdicts import Data, Finding, Row
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs, keys, problems
 
@@ -110,9 +85,12 @@ def _rounds_identify(data: Data, horizon: int) -> Finding:
     gaps = gaps_of(uniform(), cell.sizes["seed"])
     smallest = np.where(gaps > 0, gaps, 1.0).min(axis=1)
     rounds = cell.rounds_made.values / np.ceil(np.log2(1 / smallest) + 1)
-    most, decided = exact(float(rounds.max())), share(cell.active_arms.values == 1)
-    return probable(slots(horizon), _=share(rounds <= 1)).add(
-        f"; most rounds / allowed {most.estimate:.3f}; {percent(decided)} have one arm left",
+    most, decided = (
+        verdicts.exact(float(rounds.max())),
+        verdicts.share(cell.active_arms.values == 1),
+    )
+    return verdicts.probable(slots(horizon), _=verdicts.share(rounds <= 1)).add(
+        f"; most rounds / allowed {most.estimate:.3f}; {verdicts.percent(decided)} have one arm left",
         most_rounds_over_allowed=most,
         one_arm_left=decided,
     )
@@ -123,9 +101,11 @@ def _participation_at_most(data: Data, horizon: int) -> Finding:
     cells = budgets(data, horizon)
     server = cells.sel(participation=1).isel(rounds=-1).values
     few = cells.sel(participation=0.2)
-    powers = {f"R = {r}": exponent(few.sel(rounds=r).values, server, 5) for r in AMPLE}
-    none = exponent(few.isel(rounds=-1).values, server, 5)
-    return at_most(slots(horizon), 1.5, **powers).add(f"; no budget {number(none)}", no_budget=none)
+    powers = {f"R = {r}": verdicts.exponent(few.sel(rounds=r).values, server, 5) for r in AMPLE}
+    none = verdicts.exponent(few.isel(rounds=-1).values, server, 5)
+    return verdicts.at_most(slots(horizon), 1.5, **powers).add(
+        f"; no budget {verdicts.number(none)}", no_budget=none
+    )
 
 
 def _recovers(algorithm: str) -> Callable[[Data, int], Finding]:
@@ -134,8 +114,8 @@ def _recovers(algorithm: str) -> Callable[[Data, int], Finding]:
             cells = budgets(data, horizon).sel(participation=1).isel(rounds=[-3, -2, -1]).values
         else:
             cells = spread_out(data, algorithm, horizon)[-3:]
-        shares = {f"R = {r}": excess(cells[i], cells[-1]) for i, r in enumerate(AMPLE)}
-        return no_more(slots(horizon), **shares)
+        shares = {f"R = {r}": verdicts.excess(cells[i], cells[-1]) for i, r in enumerate(AMPLE)}
+        return verdicts.no_more(slots(horizon), **shares)
 
     return judge
 
@@ -143,7 +123,7 @@ def _recovers(algorithm: str) -> Callable[[Data, int], Finding]:
 def _more_rounds(data: Data, horizon: int) -> Finding:
     cells = budgets(data, horizon).sel(participation=1)
     five, eight = (cells.sel(rounds=r).values for r in (5, 8))
-    return alike(slots(horizon), **{"R = 5 over 8": excess(five, eight)})
+    return verdicts.alike(slots(horizon), **{"R = 5 over 8": verdicts.excess(five, eight)})
 
 
 def _not_worse(data: Data) -> list[Finding]:
@@ -156,7 +136,9 @@ def _not_worse(data: Data) -> list[Finding]:
             for rounds in (math.ceil(least - 1e-9), 2):
                 ends = cells.sel(participation=p, rounds=rounds).values
                 condition = f"{slots(horizon)}, p = {p:g} and R = {rounds}"
-                finding = no_more(condition, **{"over agents alone": excess(ends, single)})
+                finding = verdicts.no_more(
+                    condition, **{"over agents alone": verdicts.excess(ends, single)}
+                )
                 if rounds < least - 1e-9:
                     finding = finding.uncount(f"outside: R has to be {least:.3g}")
                 findings.append(finding)
@@ -167,7 +149,7 @@ def _not_worse_spread(algorithm: str) -> Callable[[Data, int], Finding]:
     def judge(data: Data, horizon: int) -> Finding:
         ends, single = spread_out(data, algorithm, horizon)[1], alone(data, horizon)
         condition = f"{slots(horizon)}, R = {_enough(horizon)}"
-        return no_more(condition, **{"over agents alone": excess(ends, single)})
+        return verdicts.no_more(condition, **{"over agents alone": verdicts.excess(ends, single)})
 
     return judge
 
@@ -177,14 +159,14 @@ def _m_times(data: Data) -> list[Finding]:
     findings = []
     for horizon in data.horizons:
         server = budgets(data, horizon).sel(participation=1).isel(rounds=-1).values
-        times = ratio(alone(data, horizon), server)
-        findings.append(at_most(slots(horizon), float(AGENTS), times=times))
+        times = verdicts.ratio(alone(data, horizon), server)
+        findings.append(verdicts.at_most(slots(horizon), float(AGENTS), times=times))
     return findings
 
 
 def _m_times_attained(data: Data) -> list[Finding]:
     return [
-        ask_attained(valued(finding.condition, float(AGENTS), **finding.numbers))
+        verdicts.ask_attained(verdicts.valued(finding.condition, float(AGENTS), **finding.numbers))
         for finding in _m_times(data)
     ]
 
@@ -198,13 +180,15 @@ def _constant(data: Data) -> list[Finding]:
             cells = budgets(data, horizon).sel(participation=1)
             none = cells.isel(rounds=-1).values
             pairs[horizon] = {r: (cells.sel(rounds=r).values, none) for r in AMPLE}
-        changes = {f"R = {r}": change(pairs[second][r], pairs[first][r]) for r in AMPLE}
+        changes = {f"R = {r}": verdicts.change(pairs[second][r], pairs[first][r]) for r in AMPLE}
         ratios = ", ".join(
-            " to ".join(f"{ratio(*pairs[horizon][r]).estimate:.3f}" for horizon in (first, second))
+            " to ".join(
+                f"{verdicts.ratio(*pairs[horizon][r]).estimate:.3f}" for horizon in (first, second)
+            )
             for r in AMPLE
         )
         condition = f"{slots(first)} to {common.write_count(second)}"
-        findings.append(alike(condition, **changes).add(f" ({ratios} times)"))
+        findings.append(verdicts.alike(condition, **changes).add(f" ({ratios} times)"))
     return findings
 
 
@@ -215,8 +199,10 @@ def _worst_case(data: Data) -> list[Finding]:
         stated = 3 * math.log(horizon) / (4 * math.log(AGENTS))
         cells = budgets(data, horizon).sel(participation=1)
         for rounds in sorted({max(2, math.floor(stated)), max(2, math.ceil(stated))}):
-            times = ratio(cells.sel(rounds=rounds).values, cells.isel(rounds=-1).values)
-            findings.append(at_most(f"{slots(horizon)}, R = {rounds}", float(AGENTS), times=times))
+            times = verdicts.ratio(cells.sel(rounds=rounds).values, cells.isel(rounds=-1).values)
+            findings.append(
+                verdicts.at_most(f"{slots(horizon)}, R = {rounds}", float(AGENTS), times=times)
+            )
     return findings
 
 
@@ -232,7 +218,7 @@ def _by_gap(judge: Callable[[Data, int, str, str], Finding]) -> Judge:
 
 def _fewer_rounds_cost(data: Data, horizon: int, gap: str, condition: str) -> Finding:
     cells = [data.end("fig06_rounds", horizon, schedule_gap=gap, rounds=r) for r in (2, "none")]
-    return ordered(condition, **{"R = 2 over no budget": excess(*cells)})
+    return verdicts.ordered(condition, **{"R = 2 over no budget": verdicts.excess(*cells)})
 
 
 def _spent(data: Data, horizon: int, gap: str) -> tuple[Any, np.ndarray]:
@@ -246,21 +232,23 @@ def _of_spent(condition: str, cells: Any, spent: np.ndarray, good: np.ndarray) -
     """Judges a share of the runs that have spent their budget, for every R with enough of them."""
     rows = {f"R = {r}": i for i, r in enumerate(cells.rounds.values)}
     counts = {name: (int(spent[i].sum()), spent[i].size) for name, i in rows.items()}
-    shares = {n: share(good[i][spent[i]]) for n, i in rows.items() if counts[n][0] >= FEWEST}
+    shares = {
+        n: verdicts.share(good[i][spent[i]]) for n, i in rows.items() if counts[n][0] >= FEWEST
+    }
     few = [
         f"{name} {counts[name][0]} of {counts[name][1]:,}" for name in rows if name not in shares
     ]
     missing = f"too few have spent it: {', '.join(few)}" if few else ""
     if not shares:
-        return Finding(condition, missing, OPEN, rule=PROBABLE)
-    finding = probable(condition, {name: counts[name] for name in shares}, **shares)
+        return Finding(condition, missing, verdicts.OPEN, rule=verdicts.PROBABLE)
+    finding = verdicts.probable(condition, {name: counts[name] for name in shares}, **shares)
     return finding.add(f"; {missing}" if few else "")
 
 
 def _of_all(condition: str, cells: Any, good: np.ndarray) -> Finding:
     """Judges a share of all runs, for every R."""
-    shares = {f"R = {r}": share(good[i]) for i, r in enumerate(cells.rounds.values)}
-    return ask_reached(probable(condition, **shares))
+    shares = {f"R = {r}": verdicts.share(good[i]) for i, r in enumerate(cells.rounds.values)}
+    return verdicts.ask_reached(verdicts.probable(condition, **shares))
 
 
 def _commits(data: Data, horizon: int, gap: str, condition: str) -> Finding:
@@ -270,7 +258,7 @@ def _commits(data: Data, horizon: int, gap: str, condition: str) -> Finding:
     finding = _of_spent(condition, cells, spent, ~wrong)
     if not wrong.any():
         return finding
-    most = exact(float(cells.regret.values[wrong].max()))
+    most = verdicts.exact(float(cells.regret.values[wrong].max()))
     lost = int(cells.best_arm_lost.values[wrong].sum())
     return finding.add(
         f"; of {int(wrong.sum()):,} others {lost} lost the best arm, their regret is up to "
@@ -305,9 +293,11 @@ def _all_budget_spent(data: Data) -> list[Finding]:
                 "fig07_tradeoff", horizon, schedule_gap=ORACLE, participation=1, rounds=budget
             )
             condition = f"{slots(horizon)}, R = {budget}"
-            rounds = mean(cell.rounds_made / budget)
+            rounds = verdicts.mean(cell.rounds_made / budget)
             findings.append(
-                ask_attained(valued(condition, 1.0, percent, rounds_made_over_R=rounds))
+                verdicts.ask_attained(
+                    verdicts.valued(condition, 1.0, verdicts.percent, rounds_made_over_R=rounds)
+                )
             )
     return findings
 
@@ -327,8 +317,8 @@ def _extra_of_waiting(data: Data) -> list[Finding]:
     for graph in (GRAPH, "star"):
         most = 2.0 * AGENTS * (exchange.flooding(graphs.make(graph, AGENTS)).diameter - 1)
         for horizon in data.horizons:
-            extra = {f"{graph} minus complete": mean(_extra(data, graph, horizon))}
-            findings.append(at_most(f"{slots(horizon)}, {graph}", most, **extra))
+            extra = {f"{graph} minus complete": verdicts.mean(_extra(data, graph, horizon))}
+            findings.append(verdicts.at_most(f"{slots(horizon)}, {graph}", most, **extra))
     return findings
 
 
@@ -338,13 +328,15 @@ def _extra_over_horizons(data: Data) -> list[Finding]:
     for graph in (GRAPH, "star"):
         for first, second in zip(data.horizons, data.horizons[1:], strict=False):
             extra = [_extra(data, graph, horizon) for horizon in (first, second)]
-            means = [mean(values) for values in extra]
+            means = [verdicts.mean(values) for values in extra]
             condition = f"{slots(first)} to {common.write_count(second)}, {graph}"
-            words = f"{number(means[0])} to {number(means[1])}"
+            words = f"{verdicts.number(means[0])} to {verdicts.number(means[1])}"
             if means[0].lower <= 0:  # a difference that may be 0 has no shares
-                findings.append(Finding(condition, words, OPEN, rule=ALIKE))
+                findings.append(Finding(condition, words, verdicts.OPEN, rule=verdicts.ALIKE))
             else:
-                finding = ask_attained(alike(condition, change=excess(extra[1], extra[0])))
+                finding = verdicts.ask_attained(
+                    verdicts.alike(condition, change=verdicts.excess(extra[1], extra[0]))
+                )
                 findings.append(finding.add(f" ({words})"))
     return findings
 
@@ -355,12 +347,12 @@ def _table_one(data: Data) -> list[Finding]:
     for horizon in data.horizons:
         complete = data.end("table1_graphs", horizon, graph="complete")
         for graph, order in (("star", AGENTS), ("ring", AGENTS * (AGENTS - 1))):
-            extra = mean(data.end("table1_graphs", horizon, graph=graph) - complete)
+            extra = verdicts.mean(data.end("table1_graphs", horizon, graph=graph) - complete)
             condition = f"{slots(horizon)}, {graph}"
-            findings.append(at_most(condition, 2.0 * order, **{"minus complete": extra}))
+            findings.append(verdicts.at_most(condition, 2.0 * order, **{"minus complete": extra}))
         server = data.end("fig04_epsilon", horizon, epsilon=1)
-        over = {"over CDP-MAB": excess(complete, server)}
-        findings.append(alike(f"{slots(horizon)}, complete", **over))
+        over = {"over CDP-MAB": verdicts.excess(complete, server)}
+        findings.append(verdicts.alike(f"{slots(horizon)}, complete", **over))
     return findings
 
 
@@ -374,8 +366,7 @@ def structure(algorithm: str) -> exchange.Exchange:
 
 
 def _end12(data: Data, horizon: int, algorithm: str, spread: str) -> np.ndarray:
-    name = "fig12_heterogeneous_structures"
-    return data.end(name, horizon, algorithm=algorithm, spread=spread)
+    return data.end(F12, horizon, algorithm=algorithm, spread=spread)
 
 
 def _extra_where_agents_differ(algorithm: str) -> Callable[[Data, int], Finding]:
@@ -386,27 +377,26 @@ def _extra_where_agents_differ(algorithm: str) -> Callable[[Data, int], Finding]
             _end12(data, horizon, algorithm, spread) - _end12(data, horizon, "CDP", spread)
             for spread in ("heterogeneous", "homogeneous")
         )
-        extra = {"more than where agents are alike": mean(different - same)}
-        return at_most(slots(horizon), most, **extra)
+        extra = {"more than where agents are alike": verdicts.mean(different - same)}
+        return verdicts.at_most(slots(horizon), most, **extra)
 
     return judge
 
 
 def _without_deteriorating(data: Data, horizon: int) -> Finding:
     ends = [_end12(data, horizon, name, "homogeneous") for name in ("HDP", "CDP")]
-    return no_more(slots(horizon), **{"HDP over CDP": excess(*ends)})
+    return verdicts.no_more(slots(horizon), **{"HDP over CDP": verdicts.excess(*ends)})
 
 
 def _less_waiting(data: Data, horizon: int) -> Finding:
     """Judges by what share there is less regret while waiting, and states its part of all."""
-    name = "fig12_heterogeneous_structures"
     ddp, hdp = (
-        data.last(name, horizon, algorithm=a, spread="homogeneous").waiting_regret.values
+        data.last(F12, horizon, algorithm=a, spread="homogeneous").waiting_regret.values
         for a in ("DDP", "HDP")
     )
-    part = ratio(ddp - hdp, _end12(data, horizon, "DDP", "homogeneous"))
-    finding = ordered(slots(horizon), **{"HDP below DDP": less(hdp, ddp)})
-    return finding.add(f"; {percent(part)} of all regret", of_all_regret=part)
+    part = verdicts.ratio(ddp - hdp, _end12(data, horizon, "DDP", "homogeneous"))
+    finding = verdicts.ordered(slots(horizon), **{"HDP below DDP": verdicts.less(hdp, ddp)})
+    return finding.add(f"; {verdicts.percent(part)} of all regret", of_all_regret=part)
 
 
 def _balance(more: str, fewer: str) -> Callable[[Data, int], Finding]:
@@ -416,7 +406,7 @@ def _balance(more: str, fewer: str) -> Callable[[Data, int], Finding]:
             sum_agents=False,
         ).regret  # fmt: skip
         pair = [cells.sel(components=name).values for name in (more, fewer)]
-        return ordered(slots(horizon), **{f"{more} over {fewer}": excess(*pair)})
+        return verdicts.ordered(slots(horizon), **{f"{more} over {fewer}": verdicts.excess(*pair)})
 
     return judge
 

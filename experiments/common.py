@@ -64,22 +64,22 @@ def titles(results: Iterable[int]) -> list[str]:
     return [f"T = {write_count(T)} slots" if len(horizons) > 1 else "" for T in horizons]
 
 
-def draw_bands(axes: Axes, bands: Mapping[str, xr.Dataset], **changed: Any) -> list[Any]:
+def draw_bands(axes: Axes, bands: Mapping[str, xr.Dataset], **options: Any) -> list[Any]:
     """Draws curves over time with their bands, by label; returns the legend's entries."""
     handles = []
     for index, (label, band) in enumerate(bands.items()):
-        own = get_line_style(index) | changed
+        look = get_line_style(index) | options
         time, lower, upper = band.time, band.lower, band.upper
-        axes.fill_between(time, lower, upper, color=own["color"], alpha=0.2, linewidth=0)
-        handles += axes.plot(time, band["mean"], label=label, **own)
+        axes.fill_between(time, lower, upper, color=look["color"], alpha=0.2, linewidth=0)
+        handles += axes.plot(time, band["mean"], label=label, **look)
     return handles
 
 
 def difference_bands(curves: Mapping[str, xr.DataArray], reference: str) -> dict[str, xr.Dataset]:
     """Returns the bands of the others' paired differences to one of the curves."""
     return {
-        label: fmab.paired_difference(each, curves[reference], LEVEL)
-        for label, each in curves.items()
+        label: fmab.paired_difference(curve, curves[reference], LEVEL)
+        for label, curve in curves.items()
         if label != reference
     }
 
@@ -87,26 +87,25 @@ def difference_bands(curves: Mapping[str, xr.DataArray], reference: str) -> dict
 def paired_bands(curves: Mapping[str, xr.DataArray], reference: str) -> dict[str, xr.Dataset]:
     """Returns the reference's band, and around each other mean that of its paired difference.
 
-    Instances differ by far more than what is compared on them, so that the bands of the means
-    themselves would overlap whatever the difference.
+    Instances differ so much that the bands of the means themselves would overlap.
     """
-    own = fmab.confidence_band(curves[reference], LEVEL)
+    reference_band = fmab.confidence_band(curves[reference], LEVEL)
     differences = difference_bands(curves, reference)
     moved = {
-        label: band.assign({name: band[name] + own["mean"] for name in ("mean", "lower", "upper")})
+        label: band.assign(
+            {name: band[name] + reference_band["mean"] for name in ("mean", "lower", "upper")}
+        )
         for label, band in differences.items()
     }
-    return {label: moved.get(label, own) for label in curves}
+    return {label: moved.get(label, reference_band) for label in curves}
 
 
 def leak_of(algorithm: Any, agents: int) -> float | None:
-    """Returns what an algorithm's messages leak of one reward; None where nobody is told anything.
-
-    It is the epsilon of pure differential privacy, over the whole run, against whoever sees most
-    of what is sent, from the privacy ledger; infinite for no bound.
-    """
-    told = [row for row in fmab.privacy_ledger(algorithm, agents) if row.observation != "actions"]
-    return max((row.epsilon for row in told), default=None)
+    """Returns the most that messages leak of a reward over a run, pure; None without messages."""
+    sent_rows = [
+        row for row in fmab.privacy_ledger(algorithm, agents) if row.observation != "actions"
+    ]
+    return max((row.epsilon for row in sent_rows), default=None)
 
 
 def leak_text(leak: float | None) -> str:
@@ -117,14 +116,9 @@ def leak_text(leak: float | None) -> str:
 
 
 def leaks(members: Mapping[str, Any], agents: int) -> str:
-    """Says what a message leaks of one reward with each of some algorithms.
-
-    Args:
-        members: Algorithms by what figures call them.
-        agents: M.
-    """
-    said = {name: leak_text(leak_of(each, agents)) for name, each in members.items()}
-    return f"Leak of one reward to whoever sees the messages of its agent: {seen.grouped(said)}"
+    """Says what a message leaks of one reward with each of some algorithms, by label."""
+    texts = {name: leak_text(leak_of(algorithm, agents)) for name, algorithm in members.items()}
+    return f"Leak of one reward to whoever sees the messages of its agent: {seen.grouped(texts)}"
 
 
 def level_at_end(name: str, means: Mapping[int, float]) -> str:
@@ -136,24 +130,24 @@ def level_at_end(name: str, means: Mapping[int, float]) -> str:
 def renamed(results: Results, **names: Mapping[str, str]) -> dict[int, xr.Dataset]:
     """Returns results with other labels of swept values, for texts and figures."""
 
-    def of(data: xr.Dataset) -> xr.Dataset:
-        changed = {
+    def rename(data: xr.Dataset) -> xr.Dataset:
+        coords = {
             dim: (dim, [words[label] for label in data[dim].values], data[dim].attrs)
             for dim, words in names.items()
         }
-        return data.assign_coords(changed)
+        return data.assign_coords(coords)
 
-    return {horizon: of(data) for horizon, data in results.items()}
+    return {horizon: rename(data) for horizon, data in results.items()}
 
 
 def caption(setting: str, results: Results, *sentences: str, bars: str = "") -> str:
     """Returns setting, horizons, seeds, band (or bars), further sentences, what went wrong."""
-    shown = f"Lines: means over the seeds; shaded: {describe_band(LEVEL, 'simultaneous')}"
+    band = f"Lines: means over the seeds; shaded: {describe_band(LEVEL, 'simultaneous')}"
     if bars:
-        shown = f"{bars}: pointwise {100 * LEVEL:g} % confidence interval (Student t)"
+        band = f"{bars}: pointwise {100 * LEVEL:g} % confidence interval (Student t)"
     parts = [
         setting_of(setting, {T: [data] for T, data in results.items()}),
-        shown,
+        band,
         *sentences,
         *_went_wrong(results),
     ]
@@ -166,35 +160,23 @@ def listed(horizons: Iterable[int]) -> str:
 
 
 def setting_of(setting: str, results: Mapping[int, Sequence[xr.Dataset]]) -> str:
-    """Writes what all runs share, their horizons and their seeds.
-
-    Args:
-        setting: What they share.
-        results: All that is drawn, by horizon.
-    """
+    """Writes what all runs share, their horizons and their seeds."""
     return f"{setting}, T = {listed(results)} slots, {seeds_of(results)}"
 
 
 def seeds_of(results: Mapping[int, Sequence[xr.Dataset]]) -> str:
-    """Writes how many seeds there are: "1000 seeds", or by horizon where these differ.
-
-    Args:
-        results: All that is drawn, by horizon.
-    """
-    found = {
+    """Writes how many seeds there are: "1000 seeds", or by horizon where these differ."""
+    texts = {
         f"T = {write_count(T)}": " or ".join(
-            write_count(number) for number in sorted({data.sizes["seed"] for data in each})
+            write_count(number) for number in sorted({data.sizes["seed"] for data in runs})
         )
-        for T, each in results.items()
+        for T, runs in results.items()
     }
-    return f"{seen.grouped(found)} seeds"
+    return f"{seen.grouped(texts)} seeds"
 
 
 def _went_wrong(results: Results) -> list[str]:
-    """Says how many seeds lost the best arm, play a worse one at T, and had not decided.
-
-    Where there are some of the first two, also the largest regret of one of them.
-    """
+    """Says how many seeds lost the best arm, play a worse one, or had not decided at T."""
     tables = [fmab.final_table(data, level=LEVEL) for data in results.values()]
     horizons = xr.DataArray(list(results), dims="horizon", name="horizon", attrs={"symbol": "T"})
     finals = xr.concat(tables, horizons, coords="minimal", compat="override", join="exact")
@@ -207,7 +189,7 @@ def _went_wrong(results: Results) -> list[str]:
 
 def most_regret(results: Iterable[tuple[int, xr.Dataset]]) -> list[str]:
     """Says the largest regret of a seed that lost the best arm or plays a worse one."""
-    found = []
+    worst = []
     for horizon, data in results:
         last = data.regret.isel(time=-1).load()
         wrong = last.where(data.best_arm_lost.astype(bool) | data.worse_arm_played.astype(bool))
@@ -216,14 +198,13 @@ def most_regret(results: Iterable[tuple[int, xr.Dataset]]) -> list[str]:
             mean = last.isel({name: place for name, place in at.items() if name != "seed"}).mean()
             # Some sweep the horizon itself.
             own = int(data.horizon[at["horizon"]]) if "horizon" in at else horizon
-            found.append((float(wrong.max()), float(mean), own))
-    if not found:
+            worst.append((float(wrong.max()), float(mean), own))
+    if not worst:
         return []
-    most, mean, horizon = max(found)
+    most, mean, horizon = max(worst)
     return [
         f"The largest regret of a seed of these two kinds is {most:,.0f}, at T = "
-        f"{write_count(horizon)}, "
-        f"where the mean of its configuration is {mean:,.0f}"
+        f"{write_count(horizon)}, where the mean of its configuration is {mean:,.0f}"
     ]
 
 
@@ -266,14 +247,14 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _join_intervals(row: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    joined: dict[str, Any] = {}
     for head, text in row.items():
         ends = (f"{head}, lower", f"{head}, upper")
         if ends[0] in row and text:
-            found[head] = tuple(float(row[name]) for name in (head, *ends))
+            joined[head] = tuple(float(row[name]) for name in (head, *ends))
         elif not head.endswith((", lower", ", upper")):
-            found[head] = _value(text)
-    return found
+            joined[head] = _value(text)
+    return joined
 
 
 def _value(text: str) -> Any:
@@ -335,5 +316,5 @@ def _parts_of_means(agents: int, arms: int, instances: int) -> list[tuple[np.nda
             return bound.draw(keys.seed_key(jnp.uint32(0), seed)).means
 
         seeds = jnp.arange(instances, dtype=jnp.uint32)
-        drawn = np.asarray(jax.jit(jax.vmap(one))(seeds), np.float64)
-    return [(each.mean(axis=0), each - each.mean(axis=0)) for each in drawn]
+        seed_means = np.asarray(jax.jit(jax.vmap(one))(seeds), np.float64)
+    return [(means.mean(axis=0), means - means.mean(axis=0)) for means in seed_means]

@@ -25,19 +25,10 @@ REGRET, AT_END = "regret", "regret at T"
 
 
 def make_sweep(algorithm: Any, problem: Any, **options: Any) -> Callable[..., xr.Dataset]:
-    """Returns an experiment's `sweep`, which records the slots that all curves share.
-
-    It takes a horizon, seeds, a store or None, and other options of a quick run.
-
-    Args:
-        algorithm, problem, options: As `fmab.sweep` takes them.
-    """
+    """Returns an experiment's `sweep`, which records the slots that all curves share."""
 
     def sweep(
-        horizon: int,
-        seeds: int,
-        store: Path | None = None,
-        quick: Mapping[str, Any] | None = None,
+        horizon: int, seeds: int, store: Path | None = None, quick: Mapping[str, Any] | None = None
     ) -> xr.Dataset:
         shared = {"horizon": horizon, "seeds": seeds, "times": common.slots(horizon)}
         changes = options | dict(quick or {})
@@ -48,43 +39,24 @@ def make_sweep(algorithm: Any, problem: Any, **options: Any) -> Callable[..., xr
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of regret over time, with paired differences to a reference.
+    """A figure of regret over time, with paired differences to a reference."""
 
-    Attributes:
-        name: Of its files.
-        setting: What all runs share, for the caption.
-        alt: What is drawn, for readers who do not see it.
-        curves: Returns the curves of results by label, for each reference that they are paired
-            with, which is one of them.
-        quantity: Name of the differences in the CSV.
-        label: Of their axis.
-        algorithms: Algorithms by label, for the leaks.
-        agents: M.
-        notes: Further sentences of the caption.
-        has_regret: Whether regret is drawn above the differences.
-        has_leak_legend: Whether the legend states the leak of each curve.
-        near: Differences below it are on a linear scale, where curves are orders of magnitude
-            apart; None for linear axes.
-        height: Of a panel, in inches.
-        looks: Of the curves of differences; the usual ones by default.
-        names: Of swept algorithms, for words.
-    """
-
-    name: str
-    setting: str
-    alt: str
+    name: str  # of its files
+    setting: str  # what all runs share
+    alt: str  # what is drawn, for readers who do not see it
+    # returns curves by label, for each reference that they are paired with, which is one of them
     curves: Callable[[xr.Dataset], Mapping[str, Curves]]
-    quantity: str
-    label: str
-    algorithms: Mapping[str, Any]
+    quantity: str  # name of the differences in the CSV
+    label: str  # of their axis
+    algorithms: Mapping[str, Any]  # by label, for the leaks
     agents: int
-    notes: Sequence[str] = ()
-    has_regret: bool = True
+    notes: Sequence[str] = ()  # further sentences of the caption
+    has_regret: bool = True  # whether regret is drawn above the differences
     has_leak_legend: bool = False
-    near: float | None = None
-    height: float = 1.45
-    looks: Sequence[Mapping[str, Any]] = ()
-    names: Mapping[str, str] = field(default_factory=dict)
+    near: float | None = None  # below it differences are linear, above logarithmic; None: linear
+    height: float = 1.45  # of a panel, in inches
+    looks: Sequence[Mapping[str, Any]] = ()  # of the curves of differences
+    names: Mapping[str, str] = field(default_factory=dict)  # of swept algorithms
 
     def draw(self, results: common.Results, folder: Path) -> list[Path]:
         """Writes the picture, its words and its numbers."""
@@ -129,7 +101,9 @@ class Figure:
         levels = _levels(rows, more)
         words = [*self.notes]
         if self.has_regret:
-            (reference,) = {r["curve"] for r in rows} - {n for each in more.values() for n in each}
+            (reference,) = {r["curve"] for r in rows} - {
+                n for curves in more.values() for n in curves
+            }
             words.append(common.PAIRED.format(reference))
         else:
             at_end = [row for row in rows if row["quantity"] == AT_END]
@@ -238,15 +212,7 @@ def drop_zero_curves(bands: Mapping[str, xr.Dataset]) -> dict[str, xr.Dataset]:
 def row_beside(
     cell: xr.Dataset, reference: xr.Dataset, words: str, algorithm: Any, agents: int
 ) -> dict[str, Any]:
-    """Returns the last columns of tables: regret beside a reference's, leak, lost best arms.
-
-    Args:
-        cell: One configuration at T.
-        reference: Another one.
-        words: Name of the reference.
-        algorithm: Of the configuration.
-        agents: M.
-    """
+    """Returns the last columns of tables: regret beside a reference's, leak, lost best arms."""
     regret, base = cell.regret.values, reference.regret.values
     return {
         "regret at T": common.interval(regret),

@@ -15,19 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 import fmab_jax as fmab
-from experiments import common, differences, pictures
-from experiments.figures import (
-    AGENTS,
-    ARMS,
-    BUDGET,
-    EPSILON,
-    FILES,
-    GAPS,
-    PARTICIPATIONS,
-    ROUNDS,
-    UNIFORM,
-    name_rounds,
-)
+from experiments import common, differences, figures, pictures
 from fmab_jax.plots import style
 
 SERVER_PRICE = 25
@@ -43,41 +31,44 @@ Rows = Sequence[Mapping[str, Any]]
 # Every pair with both gaps.
 sweep = differences.make_sweep(
     fmab.cdp_mab,
-    UNIFORM,
-    epsilon=EPSILON,
-    schedule_gap=GAPS,
-    participation=PARTICIPATIONS,
-    rounds=ROUNDS,
+    figures.UNIFORM,
+    epsilon=figures.EPSILON,
+    schedule_gap=figures.GAPS,
+    participation=figures.PARTICIPATIONS,
+    rounds=figures.ROUNDS,
 )
 
 
 def draw(results: common.Results, folder: Path) -> list[Path]:
     """Draws a picture for each gap."""
-    return [path for gap in GAPS for path in _draw(gap, results, folder)]
+    return [path for gap in figures.GAPS for path in _draw(gap, results, folder)]
 
 
 def _draw(gap: str, results: common.Results, folder: Path) -> list[Path]:
     """Draws a point for each pair, a line through the budgets of one p, and none to no budget."""
     results = {horizon: data.sel(schedule_gap=gap) for horizon, data in results.items()}
     rows = [row for T, data in results.items() for row in _rows(T, data)]
-    names = {f"p = {p:g}": fmab.cdp_mab(EPSILON, participation=p) for p in PARTICIPATIONS}
+    names = {
+        f"p = {p:g}": fmab.cdp_mab(figures.EPSILON, participation=p) for p in figures.PARTICIPATIONS
+    }
     caption = common.caption(
-        f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}",
+        f"CDP-MAB, M = {figures.AGENTS} agents, K = {figures.ARMS} arms, ε = {figures.EPSILON:g}",
         results,
         "In a round N = ⌈pM⌉ agents report",
-        f"ε is the same for every p, what a message leaks is not. {common.leaks(names, AGENTS)}",
+        "ε is the same for every p, what a message leaks is not. "
+        + common.leaks(names, figures.AGENTS),
         "Open markers: budgets; lines join R = 2, 3, 4 and 5 of one p, in this order; R stands "
         f"beside the markers of p = {LABELLED}. Full markers, which no line reaches: no budget, of "
         "the p with that shape and colour. The larger p is, the smaller its markers, so that "
         "points on each other are seen around each other",
-        BUDGET[gap],
+        figures.BUDGET[gap],
         bars="Points: means over the seeds; bars",
     )
     alt = (
         "Regret at T of CDP-MAB against its communication cost, for five p, each with budgets of 2 "
         "to 5 rounds and without a budget."
     )
-    name = f"fig07_tradeoff{FILES[gap]}"
+    name = f"fig07_tradeoff{figures.FILES[gap]}"
     return pictures.publish(pictures.Picture(name, page(rows), caption, alt, rows), folder)
 
 
@@ -85,14 +76,14 @@ def _rows(horizon: int, data: xr.Dataset) -> list[dict[str, Any]]:
     """Returns cost, regret and leak of every pair."""
     table = fmab.final_table(data, level=common.LEVEL, server_price=SERVER_PRICE)
     rows: list[dict[str, Any]] = []
-    for p in PARTICIPATIONS:
-        leak = common.leak_of(fmab.cdp_mab(EPSILON, participation=p), AGENTS) or 0.0
-        for i, rounds in enumerate(ROUNDS):
+    for p in figures.PARTICIPATIONS:
+        leak = common.leak_of(fmab.cdp_mab(figures.EPSILON, participation=p), figures.AGENTS) or 0.0
+        for i, rounds in enumerate(figures.ROUNDS):
             cell = table.sel(participation=p).isel(rounds=i)
             row = {
                 "T": horizon,
                 "p": p,
-                "R": name_rounds(rounds).removeprefix("R = "),
+                "R": figures.name_rounds(rounds).removeprefix("R = "),
                 "leak": leak,
             }
             for name in ("cost", "regret"):
@@ -103,22 +94,22 @@ def _rows(horizon: int, data: xr.Dataset) -> list[dict[str, Any]]:
 
 def group_by_share(rows: Rows) -> dict[int, dict[float, list[Mapping[str, Any]]]]:
     """Returns rows by horizon and p."""
-    found: dict[int, dict[float, list[Mapping[str, Any]]]] = {row["T"]: {} for row in rows}
+    groups: dict[int, dict[float, list[Mapping[str, Any]]]] = {row["T"]: {} for row in rows}
     for row in rows:
-        found[row["T"]].setdefault(row["p"], []).append(row)
-    return found
+        groups[row["T"]].setdefault(row["p"], []).append(row)
+    return groups
 
 
 def page(rows: Rows) -> Callable[[pictures.Page], None]:
     """Returns what draws the points of the rows of the CSV, and a line for each p."""
-    found = group_by_share(rows)
+    groups = group_by_share(rows)
     leaks = {row["p"]: common.leak_text(row["leak"]) for row in rows}
     looks = dict(zip(leaks, zip(COLOURS, MARKERS, SIZES, strict=True), strict=True))
 
     def draw(page: pictures.Page) -> None:
         x = f"cost at T, {SERVER_PRICE} per link"
-        axes = page.panels(["regret at T, sum over agents"], common.titles(found), x, HEIGHT)[0]
-        for panel, lines in zip(axes, found.values(), strict=True):
+        axes = page.panels(["regret at T, sum over agents"], common.titles(groups), x, HEIGHT)[0]
+        for panel, lines in zip(axes, groups.values(), strict=True):
             for p, points in lines.items():
                 _line(panel, points, *looks[p])
             panel.set_yscale("log")

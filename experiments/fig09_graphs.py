@@ -16,7 +16,7 @@ GRAPHS = {"complete": "complete", "star": "star", "ring": "ring", "random": "ran
 
 def draw(results: common.Results, folder: Path) -> list[Path]:
     """Draws the graphs; there is nothing to simulate."""
-    made = {title: graphs.make(name, AGENTS) for title, name in GRAPHS.items()}
+    shapes = {title: graphs.make(name, AGENTS) for title, name in GRAPHS.items()}
     caption = (
         f"The kinds of graph of figure 10, drawn for M = {AGENTS} agents. The random graph is "
         "Erdős–Rényi, edge probability 0.5, redrawn until connected, always the same. "
@@ -31,7 +31,7 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
             "from agent": first + 1,
             "to agent": second + 1,
         }
-        for title, graph in made.items()
+        for title, graph in shapes.items()
         for first, second in graph.edges
     ]
     picture = pictures.Picture("fig09_graphs", page(rows), caption, alt, rows)

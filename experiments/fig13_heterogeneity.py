@@ -86,25 +86,25 @@ Rows = Sequence[Mapping[str, Any]]
 
 def _curves(rows: Rows) -> dict[int, dict[str, list[Any]]]:
     """Returns the share of misled agents and the difference at each point, by T and curve."""
-    found: dict[int, dict[str, list[Any]]] = {row["T"]: {} for row in rows}
+    curves: dict[int, dict[str, list[Any]]] = {row["T"]: {} for row in rows}
     for row in rows:
         point = row["agents misled (%)"], row[MORE]
-        found[row["T"]].setdefault(row["curve"], []).append(point)
-    return found
+        curves[row["T"]].setdefault(row["curve"], []).append(point)
+    return curves
 
 
 def _waiting(rows: Rows) -> tuple[list[float], list[list[float]]]:
     """Returns by T what 100 % is, and all differences of those that wait."""
-    of = {T: [row for row in rows if row["T"] == T] for T in dict.fromkeys(r["T"] for r in rows)}
-    levels = [float(np.mean([row["CDP-MAB at T"] for row in each])) for each in of.values()]
+    parts = [[row for row in rows if row["T"] == T] for T in dict.fromkeys(r["T"] for r in rows)]
+    levels = [float(np.mean([row["CDP-MAB at T"] for row in part])) for part in parts]
     waiting = [NAMES[name] for name in WAITING]
-    return levels, [[r[MORE][0] for r in each if r["curve"] in waiting] for each in of.values()]
+    return levels, [[r[MORE][0] for r in part if r["curve"] in waiting] for part in parts]
 
 
 def page(rows: Sequence[Mapping[str, Any]]) -> Callable[[pictures.Page], None]:
     """Returns what draws the differences with their intervals from the rows of the CSV."""
     places = {NAMES["DDP"]: 0, NAMES["HDP"]: 0, NAMES["Single"]: 1}
-    found = _curves(rows)
+    curves_by_horizon = _curves(rows)
 
     def draw(page: pictures.Page) -> None:
         labels = [
@@ -112,8 +112,8 @@ def page(rows: Sequence[Mapping[str, Any]]) -> Callable[[pictures.Page], None]:
             "agents alone: more than CDP-MAB at T",
         ]
         x = "agents whose own best arm is not the global best\N{NO-BREAK SPACE}(%)"
-        axes = page.panels(labels, common.titles(found), x)
-        for column, curves in zip(axes.T, found.values(), strict=True):
+        axes = page.panels(labels, common.titles(curves_by_horizon), x)
+        for column, curves in zip(axes.T, curves_by_horizon.values(), strict=True):
             page.handles = []
             lowest = [0.0, 0.0]
             for index, (name, place) in enumerate(places.items()):

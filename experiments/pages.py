@@ -20,6 +20,7 @@ import fmab_jax as fmab
 from experiments import claims, common, seen
 from experiments.verdicts import HOLDS, LOOSENESS, Measured
 from fmab_jax.analysis.audit import LEVEL
+from fmab_jax.analysis.words import write_count
 from fmab_jax.cli import main
 from fmab_jax.files import whole_file
 from fmab_jax.run.outputs import optional_outputs
@@ -42,19 +43,13 @@ class Numbers:
             with (self.folder / f"{name}.csv").open(encoding="utf-8") as file:
                 self._tables[name] = list(csv.DictReader(file))
         rows = self._tables[name]
-        found = [row for row in rows if all(row[head] == text for head, text in fixed.items())]
-        if fixed and not found:
+        selected = [row for row in rows if all(row[head] == text for head, text in fixed.items())]
+        if fixed and not selected:
             raise LookupError(f"no row with {fixed}")
-        return found
+        return selected
 
     def claim(self, quote: str, quantity: str = "", place: int = 0) -> dict[str, Measured]:
-        """Returns a measured quantity of a row of CLAIMS.md, by condition.
-
-        Args:
-            quote: The row's quotation.
-            quantity: Which of its numbers.
-            place: Which row, where several have this quotation.
-        """
+        """Returns a quantity of a row of CLAIMS.md, by condition; ``place`` if quotes repeat."""
         rows = self.table("claims", quote=quote)
         number = list(dict.fromkeys(row["row"] for row in rows))[place]
         return {
@@ -116,32 +111,25 @@ def short(value: float, digits: int = 2) -> str:
     return f"{value:.{places}f}"
 
 
-def bracketed(found: Measured, digits: int = 3) -> str:
+def bracketed(number: Measured, digits: int = 3) -> str:
     """Writes a number with its interval."""
     return (
-        f"{short(found.estimate, digits)} [{short(found.lower, digits)}, "
-        f"{short(found.upper, digits)}]"
+        f"{short(number.estimate, digits)} [{short(number.lower, digits)}, "
+        f"{short(number.upper, digits)}]"
     )
 
 
-def power(horizon: int) -> str:
-    """Writes a horizon."""
-    return common.write_count(horizon)
-
-
-def percents(found: Mapping[str, Measured], digits: int = 2) -> str:
+def percents(shares: Mapping[str, Measured], digits: int = 2) -> str:
     """Writes the range of some shares."""
-    return f"{span([100 * each.estimate for each in found.values()], digits)} %"
+    return f"{span([100 * share.estimate for share in shares.values()], digits)} %"
 
 
 # --- docs/reproduction.md -----------------------------------------------------------------------
 
 
 def _readings(numbers: Numbers) -> str:
-    graphs = [
-        numbers.reading(f"wait d_G slots, not d_G - 1: {graph}")
-        for graph in ("complete", "star", "ring")
-    ]
+    wait = "wait d_G slots, not d_G - 1: {}"
+    graphs = [numbers.reading(wait.format(graph)) for graph in ("complete", "star", "ring")]
     rows = numbers.table("readings")
     usual = [
         float(r["regret, usual reading"]) for r in rows if r["other reading"].startswith("wait d_G")
@@ -151,8 +139,8 @@ def _readings(numbers: Numbers) -> str:
         for words in ("alike", "apart")
     )
     first, last = min(alike), max(alike)
-    settled = [power(T) for T, each in alike.items() if each.lower <= 0 <= each.upper]
-    holds_zero = f"; at T = {' and '.join(settled)} the interval holds 0" if settled else ""
+    ties = [write_count(T) for T, shift in alike.items() if shift.lower <= 0 <= shift.upper]
+    holds_zero = f"; at T = {' and '.join(ties)} the interval holds 0" if ties else ""
     columns = {"own": "regret, usual reading", "1/16": "regret, other reading"}
     budgets = {
         (gap, rounds): float(row[column])
@@ -167,25 +155,24 @@ def _readings(numbers: Numbers) -> str:
         epsilon: numbers.reading(f"waits go by the noisy means: ring, ε = {epsilon}")[first]
         for epsilon in ("1", "0.1", "0.02")
     }
-    told = "; ".join(f"{bracketed(m)} at ε = {e}" for e, m in waits.items())
+    increase = "; ".join(f"{bracketed(m)} at ε = {e}" for e, m in waits.items())
     lines = [
         "* **Delay.** Waiting d_G slots a round instead of d_G - 1 adds "
-        f"{span([g[T].estimate for g in graphs for T in g])} to a regret of "
-        f"{span(usual, 3)}, on the complete graph, the star and the ring alike: nothing that a "
-        "figure shows.",
+        f"{span([g[T].estimate for g in graphs for T in g])} to a regret of {span(usual, 3)}, on "
+        "the complete graph, the star and the ring alike: nothing that a figure shows.",
         "* **Weights of components.** Where every component weighs the same (the print of "
         "algorithm 5, line 15) rather than every agent, case 2 loses little with agents alike: "
-        f"{bracketed(alike[first])} at T = {power(first)}{holds_zero}. With agents apart it is "
-        f"biased: {bracketed(apart[first])} at T = {power(first)}, {bracketed(apart[last])} at "
-        f"{power(last)}.",
+        f"{bracketed(alike[first])} at T = {write_count(first)}{holds_zero}. With agents apart it "
+        f"is biased: {bracketed(apart[first])} at T = {write_count(first)}, "
+        f"{bracketed(apart[last])} at {write_count(last)}.",
         "* **Δ of a budget.** This decides figure 6. With the instance's own smallest gap, R = 4 "
-        f"has a regret of {budgets['own', 4]:,.0f} at T = {power(first)}, with 1/16 it has "
+        f"has a regret of {budgets['own', 4]:,.0f} at T = {write_count(first)}, with 1/16 it has "
         f"{budgets['1/16', 4]:,.0f}: most instances have a gap near 10⁻² or below, whose schedule "
         "explores so long in its first epochs that little is left to save. R = 4 has "
         f"{over['own']:.0f} % more regret than R = 5 with the one, {over['1/16']:.0f} % with the "
         "other.",
-        f"* **Private waiting.** Going by noisy means while waiting on the ring adds {told}, at "
-        f"T = {power(first)}.",
+        f"* **Private waiting.** Going by noisy means while waiting on the ring adds {increase}, "
+        f"at T = {write_count(first)}.",
     ]
     return "\n".join(lines)
 
@@ -215,10 +202,10 @@ def _found(numbers: Numbers) -> str:
         "p": "the regrets at $T$ decrease as $p$ increases",
         "R": "the regrets decrease with $R$ increase",
     }
-    held = [name for name, quote in orders.items() if numbers.holds(quote)]
-    listed = seen.listed(held) if held else "nothing"
+    orders_held = [name for name, quote in orders.items() if numbers.holds(quote)]
+    axes = seen.listed(orders_held) if orders_held else "nothing"
     lines = [
-        f"* At every horizon regret orders as the paper says in {listed}. The graphs differ "
+        f"* At every horizon regret orders as the paper says in {axes}. The graphs differ "
         f"little: a ring has {percents(ring)} more regret than the complete graph.",
         f"* At ε = 1 noise costs {percents(noise)} of the regret. A message leaks Nε, which is 50.",
         "* One arm is left after about four rounds, says the paper. Seeds with one arm left have "
@@ -263,18 +250,18 @@ def _audit_runs(numbers: Numbers) -> str:
     rows = numbers.table("audit_mechanisms")
     runs = Counter((row["view"] == "messages", int(row["runs"])) for row in rows)
 
-    def told(messages: bool) -> str:
-        found = sorted(((n, k) for (of, n), k in runs.items() if of == messages), reverse=True)
+    def write_runs(messages: bool) -> str:
+        counts = sorted(((n, k) for (of, n), k in runs.items() if of == messages), reverse=True)
         return seen.listed(
-            f"{many} {'have' if many > 1 else 'has'} {n:,} runs" for n, many in found
+            f"{number} {'have' if number > 1 else 'has'} {n:,} runs" for n, number in counts
         )
 
     audits = len({row["mechanism"] for row in rows})
     messages = sum(row["view"] == "messages" for row in rows)
     return (
-        f"Of the {messages} rows about messages {told(True)} for each data set; of the "
-        f"{len(rows) - messages} others {told(False)}. The rows are of {audits} audits: all bounds "
-        f"of one are wrong with a chance of {LEVEL:g} at most, those of all together with "
+        f"Of the {messages} rows about messages {write_runs(True)} for each data set; of the "
+        f"{len(rows) - messages} others {write_runs(False)}. The rows are of {audits} audits: all "
+        f"bounds of one are wrong with a chance of {LEVEL:g} at most, those of all together with "
         f"{audits * LEVEL:.2g}."
     )
 
@@ -294,9 +281,9 @@ def _by_leak(numbers: Numbers) -> Iterator[tuple[str, list[dict[str, str]], list
     """Yields each leak with CDP-MAB's radii, the smallest first, and who is beside them."""
     rows = numbers.table("arena_radius")
     for leak in dict.fromkeys(row["ε"] for row in rows):
-        here = [row for row in rows if row["ε"] == leak]
-        own = [row for row in here if row["factor of the radius"]]
-        yield leak, own, [row for row in here if row not in own]
+        at_leak = [row for row in rows if row["ε"] == leak]
+        radii = [row for row in at_leak if row["factor of the radius"]]
+        yield leak, radii, [row for row in at_leak if row not in radii]
 
 
 LOST = "seeds that lost the best arm"
@@ -304,27 +291,27 @@ LOST = "seeds that lost the best arm"
 
 def _note_cost(numbers: Numbers) -> str:
     """What CDP-MAB costs: as it is proven, with the smallest radius that lost nothing, and ours."""
-    rows, told = [], []
-    for leak, own, beside in _by_leak(numbers):
-        (proven,) = [row for row in own if float(row["factor of the radius"]) == 1]
-        kept = next(row for row in own if row[LOST] == "0")
-        below = [row for row in own if row is not kept and own.index(row) < own.index(kept)]
+    rows, sentences = [], []
+    for leak, radii, rivals in _by_leak(numbers):
+        (proven,) = [row for row in radii if float(row["factor of the radius"]) == 1]
+        safe = next(row for row in radii if row[LOST] == "0")
+        below = [row for row in radii if row is not safe and radii.index(row) < radii.index(safe)]
         rows.append(
             {
                 "leak": leak,
                 "CDP-MAB": _regret(proven),
-                "smallest factor that lost no best arm": kept["factor of the radius"],
-                "CDP-MAB with it": _regret(kept),
-                **{row["algorithm"]: _regret(row) for row in beside},
+                "smallest factor that lost no best arm": safe["factor of the radius"],
+                "CDP-MAB with it": _regret(safe),
+                **{row["algorithm"]: _regret(row) for row in rivals},
                 "lower bound": proven["lower bound"],
             }
         )
-        means = [float(row["regret at T"]) for row in (proven, kept, beside[-1])]
+        means = [float(row["regret at T"]) for row in (proven, safe, rivals[-1])]
         bound = float(proven["lower bound"].replace(",", ""))
         text = (
             f"* At a leak of {leak}, CDP-MAB's mean is {means[0] / bound:.0f} times the lower "
             f"bound. A smaller radius takes a factor of {means[0] / means[1]:.1f} away, and leaves "
-            f"{means[1] / bound:.0f} times the bound. {beside[-1]['algorithm']}, leaves "
+            f"{means[1] / bound:.0f} times the bound. {rivals[-1]['algorithm']}, leaves "
             f"{means[2] / bound:.1f} times the bound."
         )
         if below:
@@ -333,36 +320,33 @@ def _note_cost(numbers: Numbers) -> str:
                 f" With a factor of {worst['factor of the radius']}, {int(worst[LOST]):,} of "
                 f"{int(worst['seeds']):,} seeds lost the best arm."
             )
-        told.append(text)
-    return "\n".join([*common.table_lines(rows), "", *told])
+        sentences.append(text)
+    return "\n".join([*common.table_lines(rows), "", *sentences])
 
 
 def _note_caps(numbers: Numbers) -> str:
+    columns = {
+        "who sees": "view",
+        "leak": "ε",
+        "above 3 × the median": "seeds above 3 × the median",
+    }
+    heads = ("who sees", "leak", "links, at most", "least regret", "regret", "largest")
+    heads += ("above 3 × the median", "CDP-MAB", "lower bound")
     rows = [
-        {
-            "who sees": row["view"],
-            "leak": row["ε"],
-            "links, at most": row["links, at most"],
-            "least regret": row["least regret"],
-            "regret": _regret(row),
-            "largest": row["largest"],
-            "above 3 × the median": row["seeds above 3 × the median"],
-            "CDP-MAB": row["CDP-MAB"],
-            "lower bound": row["lower bound"],
-        }
+        {head: _regret(row) if head == "regret" else row[columns.get(head, head)] for head in heads}
         for row in numbers.table("arena_caps")
     ]
     times: dict[str, list[float]] = {}
     for row in numbers.table("arena_caps"):
-        if found := re.search(r"with ([\d,]+) links", row["CDP-MAB"]):
-            sent = float(found[1].replace(",", ""))
+        if match := re.search(r"with ([\d,]+) links", row["CDP-MAB"]):
+            links = float(match[1].replace(",", ""))
             cap = float(row["links, at most"].replace(",", ""))
-            if sent:
-                times.setdefault(row["view"], []).append(cap / sent)
-    told = "; ".join(
-        f"{view}, {seen.listed(f'{each:.1f}' for each in found)}" for view, found in times.items()
+            if links:
+                times.setdefault(row["view"], []).append(cap / links)
+    multiples = "; ".join(
+        f"{view}, {seen.listed(f'{ratio:.1f}' for ratio in match)}" for view, match in times.items()
     )
-    end = f"Caps, as multiples of what CDP-MAB sends, in the order of the rows: {told}."
+    end = f"Caps, as multiples of what CDP-MAB sends, in the order of the rows: {multiples}."
     return "\n".join([*common.table_lines(rows), "", end])
 
 
@@ -372,14 +356,14 @@ def _theory_lost(numbers: Numbers) -> str:
     epsilons = list(dict.fromkeys(row["ε"] for row in rows))
     table = []
     for way in dict.fromkeys(row["way"] for row in rows):
-        own = {row["ε"]: row for row in rows if row["way"] == way}
-        runs = {int(row["runs"]) for row in own.values()}
-        allowed = {float(row["allowed"]) for row in own.values()}
+        by_epsilon = {row["ε"]: row for row in rows if row["way"] == way}
+        runs = {int(row["runs"]) for row in by_epsilon.values()}
+        allowed = {float(row["allowed"]) for row in by_epsilon.values()}
         if len(runs) > 1 or len(allowed) > 1:
             raise ValueError(f"{way}: several numbers of runs or bounds in one line of the page")
         table.append(
             {"": way, "runs of each": f"{runs.pop():,}"}
-            | {f"$\\varepsilon = {epsilon}$": own[epsilon]["lost"] for epsilon in epsilons}
+            | {f"$\\varepsilon = {epsilon}$": by_epsilon[epsilon]["lost"] for epsilon in epsilons}
             | {"(b) allows, of a million": f"{1e6 * allowed.pop():,.0f}"}
         )
     margin = min(float(r["allowed"]) * int(r["runs"]) / max(int(r["lost"]), 1) for r in rows)
@@ -388,36 +372,6 @@ def _theory_lost(numbers: Numbers) -> str:
         "bounds and the union are what is given away."
     )
     return "\n".join([*common.table_lines(table), "", end])
-
-
-def _theory_regret(numbers: Numbers) -> str:
-    """The bound on regret beside the regret."""
-    rows = numbers.table("theory_regret")
-    ratios = {row["way"]: float(row["bound"]) / float(row["regret"]) for row in rows}
-    table = [
-        {
-            "`kl_se`": row["way"],
-            "bound (c)": f"{float(row['bound']):,.0f}",
-            "simulated": bracketed(measured_regret(row)),
-            "bound / simulated": f"{ratios[row['way']]:.2f}",
-            "$C_\\varepsilon \\log(M T)$": f"{float(row['least in the end']):,.0f}",
-        }
-        for row in rows
-    ]
-    loose = {way: ratio for way, ratio in ratios.items() if way.endswith("arms shared out")}
-    others = [ratio for way, ratio in ratios.items() if way not in loose]
-    (seeds,) = {int(row["seeds"]) for row in rows}
-    end = (
-        f"{seeds:,} seeds. The bound is {min(others):.1f} to {max(others):.1f} times the simulated "
-        f"regret, and {max(loose.values()):.1f} times where arms are shared out without a secure "
-        "sum: there it is for the most noises that an arm may have."
-    )
-    return "\n".join([*common.table_lines(table), "", end])
-
-
-def measured_regret(row: Mapping[str, str]) -> Measured:
-    """Returns the mean regret of a row with its interval."""
-    return Measured(*(float(row[f"regret{end}"]) for end in ("", ", lower", ", upper")))
 
 
 def _theory_shown(numbers: Numbers) -> str:
@@ -462,17 +416,22 @@ _CHOICE_TABLE, _CHOICE_LEAK = "arena_leak_T1e5", "1.0"
 
 def _choices(numbers: Numbers) -> str:
     """The README's choice of algorithms, at an equal leak."""
-    lines = [
-        "| algorithm | call | who sees | seeds | regret |",
-        "| --- | --- | --- | ---: | ---: |",
-    ]
+    heads = ("algorithm", "call", "who sees", "seeds", "regret")
+    lines = []
     for view, calls in _CHOICES.items():
         for name, call in calls.items():
             fixed = {"view": view, "ε": _CHOICE_LEAK, "algorithm": name}
             (row,) = numbers.table(_CHOICE_TABLE, **fixed)
-            cells = (name, f"`{call}`", _VIEW_NAMES[view], row["seeds"], _regret(row))
-            lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+            lines.append((name, f"`{call}`", _VIEW_NAMES[view], row["seeds"], _regret(row)))
+    return _write_table(heads, lines, ("---",) * 3 + ("---:",) * 2)
+
+
+def _write_table(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], rule: Sequence[str] = ()
+) -> str:
+    """Returns a table in Markdown, with blanks around the rule below its heads."""
+    lines = [heads, rule or ("---",) * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 _VIEW_NAMES = {
@@ -485,20 +444,15 @@ _VIEW_NAMES = {
 def _algorithms(_: Numbers) -> str:
     """The table of shipped algorithms."""
     calls = {getattr(fmab, name).name: name for name in _algorithm_names()}
-    lines = ["| name | in Python | what it is | source | who is heard | who is trusted |"]
-    lines.append("| --- " * 6 + "|")
+    heads = ("name", "in Python", "what it is", "source", "who is heard", "who is trusted")
+    lines = []
     for row in fmab.list_algorithms():
-        if row["name"] not in calls:
-            continue
-        cells = (
-            row["summary"],
-            row["source"] or "this project",
-            row["communication"],
-            row["trusted"],
-        )
-        text = " | ".join(cell.replace("|", "\\|") for cell in cells)
-        lines.append(f"| `{row['name']}` | `{calls[row['name']]}` | {text} |")
-    return "\n".join(lines)
+        if row["name"] in calls:
+            source = row["source"] or "this project"
+            cells = (row["summary"], source, row["communication"], row["trusted"])
+            cells = tuple(cell.replace("|", "\\|") for cell in cells)
+            lines.append((f"`{row['name']}`", f"`{calls[row['name']]}`", *cells))
+    return _write_table(heads, lines)
 
 
 def _algorithm_names() -> list[str]:
@@ -510,22 +464,21 @@ def _algorithm_names() -> list[str]:
 
 def _outputs(_: Numbers) -> str:
     """The table of variables of a result."""
-    lines = ["| variable | over | what it is | unit | comes out |", "| --- " * 5 + "|"]
-    shipped = optional_outputs().values()
-    for output in (*STANDARD, *shipped):
+    lines = []
+    for output in (*STANDARD, *optional_outputs().values()):
         when = "always" if output in STANDARD else f"`--outputs {output.name}`"
         over = ", ".join(("seed", *output.dims))
-        lines.append(f"| `{output.name}` | {over} | {output.label} | {output.units} | {when} |")
-    return "\n".join(lines)
+        lines.append((f"`{output.name}`", over, output.label, output.units, when))
+    return _write_table(("variable", "over", "what it is", "unit", "comes out"), lines)
 
 
 def _commands(_: Numbers) -> str:
     """The table of commands."""
-    lines = ["| command | what it does |", "| --- | --- |"]
+    lines = []
     for name, path in main.commands().items():
         first = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-        lines.append(f"| `fmab {name}` | {(first or '').partition(chr(10))[0]} |")
-    return "\n".join(lines)
+        lines.append((f"`fmab {name}`", (first or "").partition("\n")[0]))
+    return _write_table(("command", "what it does"), lines)
 
 
 BLOCKS = (
@@ -535,7 +488,6 @@ BLOCKS = (
     Block("docs/commands.md", "commands", _commands),
     Block("docs/theory.md", "theory_shown", _theory_shown),
     Block("docs/theory.md", "theory_lost", _theory_lost),
-    Block("docs/theory.md", "theory_regret", _theory_regret),
     Block("docs/note.md", "note_cost", _note_cost),
     Block("docs/note.md", "note_caps", _note_caps),
     Block("docs/reproduction.md", "readings", _readings),
@@ -546,14 +498,14 @@ BLOCKS = (
 )
 
 
-def replaced(text: str, name: str, inside: str) -> str:
+def replaced(text: str, name: str, content: str) -> str:
     """Returns a page with one block written anew."""
     begin = BEGIN.format(name)
-    before, found, rest = text.partition(begin)
-    _, closed, after = rest.partition(END)
-    if not (found and closed):
+    before, start, tail = text.partition(begin)
+    _, closed, after = tail.partition(END)
+    if not (start and closed):
         raise LookupError(f"no block {begin} ... {END}")
-    return f"{before}{begin}\n\n{inside}\n\n{END}{after}"
+    return f"{before}{begin}\n\n{content}\n\n{END}{after}"
 
 
 def judge(figures: Path, root: Path = ROOT) -> list[Path]:

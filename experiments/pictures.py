@@ -63,16 +63,9 @@ class Page:
         x: str | Sequence[str] = "slot t",
         height: float = 1.45,
     ) -> np.ndarray:
-        """Makes panels, a row for each quantity and a column for each condition.
+        """Makes [row, column] panels, a row for each quantity and a column for each condition.
 
-        Args:
-            labels: What the panels of each row show; a power of ten is added where one is due.
-            titles: What the panels of each column are about; "" for nothing.
-            x: What lies on the horizontal axis, of all rows or of each.
-            height: Of a panel, in inches.
-
-        Returns:
-            [row, column] axes.
+        A power of ten is added to labels where one is due. ``height`` is in inches.
         """
         axes = self._subplots([height] * len(labels), len(titles))
         below = [x] * len(labels) if isinstance(x, str) else list(x)
@@ -84,23 +77,17 @@ class Page:
     ) -> list[Axes]:
         """Makes panels with labels of their own; a power of ten is added where it is due.
 
-        Args:
-            number: Of panels.
-            across: How many are beside each other.
-            height: Of a panel, in inches, or of each; a row is as high as its highest.
-
-        Returns:
-            The panels; those that their grid has besides are left out.
+        ``height`` is in inches, of all or of each; a row is as high as its highest panel.
         """
-        each = [height] * number if isinstance(height, float | int) else list(height)
-        rows = [max(each[at : at + across]) for at in range(0, number, across)]
+        panel_heights = [height] * number if isinstance(height, float | int) else list(height)
+        rows = [max(panel_heights[at : at + across]) for at in range(0, number, across)]
         axes = list(self._subplots(rows, across).flat)
         for spare in axes[number:]:
             spare.remove()
 
         def label() -> None:
-            for each in axes[:number]:
-                for axis in (each.xaxis, each.yaxis):
+            for panel_heights in axes[:number]:
+                for axis in (panel_heights.xaxis, panel_heights.yaxis):
                     power = _power([axis])
                     _count(axis, power)
                     axis.set_label_text(_with_power(axis.get_label_text(), power), fontsize=FONT)
@@ -113,10 +100,7 @@ class Page:
     ) -> None:
         """Gives panels a second axis in per cent where one of them has an effect below 2 %.
 
-        Args:
-            panels: Of one quantity, all on linear axes.
-            references: What 100 % is in each panel.
-            ends: The effects in each panel, in the units of its axis.
+        ``ends`` are the effects in each panel, in the units of its linear axis.
         """
         if not faint(zip(references, ends, strict=True)):
             return
@@ -140,9 +124,9 @@ class Page:
         self.figure.set_size_inches(PAGE, self.tall)
         ratios = {"height_ratios": rows}
         axes = self.figure.subplots(len(rows), across, squeeze=False, gridspec_kw=ratios)
-        for each in axes.flat:
-            style.style_axes(each)
-            each.margins(x=0.01)
+        for panel in axes.flat:
+            style.style_axes(panel)
+            panel.margins(x=0.01)
         return axes
 
     def _write(
@@ -154,24 +138,20 @@ class Page:
         height: float,
     ) -> None:
         """Has rows say at their left what they show, and columns at their top."""
-        for row, told in zip(axes, _counted(axes, labels), strict=True):
-            row[0].set_ylabel(style.wrap_text(told, height - 0.1), fontsize=FONT, labelpad=2)
-        for each, title in zip(axes[0], titles, strict=True):
-            each.set_title(title, fontsize=FONT, pad=3)
+        for row, text in zip(axes, _counted(axes, labels), strict=True):
+            row[0].set_ylabel(style.wrap_text(text, height - 0.1), fontsize=FONT, labelpad=2)
+        for panel, title in zip(axes[0], titles, strict=True):
+            panel.set_title(title, fontsize=FONT, pad=3)
         _write_below(axes, below, PAGE / len(titles) - 0.4)
         # Rows with one horizontal axis have one label.
         for upper, lower in zip(axes, axes[1:], strict=False):
             if all(_same_below(a, b) for a, b in zip(upper, lower, strict=True)):
-                for each in upper:
-                    each.set_xlabel("")
+                for panel in upper:
+                    panel.set_xlabel("")
 
 
 def faint(effects: Iterable[tuple[float, Sequence[float]]]) -> bool:
-    """Tells whether an effect is below 2 % of its reference, but not 0 in every seed.
-
-    Args:
-        effects: References, each with the effects that are measured against it.
-    """
+    """Tells whether an effect is below 2 % of its reference, but not 0 in every seed."""
     return any(0 < abs(end) < FAINT * of for of, ends in effects for end in ends)
 
 
@@ -188,11 +168,7 @@ class Picture(NamedTuple):
 
 
 def fitted(draw: Callable[[Page], None]) -> Figure:
-    """Draws a figure that fits a page: where it would be higher, its panels are made lower.
-
-    Raises:
-        ValueError: If labels and legends alone are too high.
-    """
+    """Draws a figure that fits a page: where it would be higher, its panels are made lower."""
     squeeze = 1.0
     for _ in range(4):
         page = Page(squeeze)
@@ -258,37 +234,25 @@ def curve_rows(quantities: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> lis
     ]
 
 
-def end_of(band: Any) -> tuple[float, float, float]:
-    """Returns the mean of a curve at T with its interval."""
-    mean, low, high = (float(band[name][-1]) for name in ("mean", "lower", "upper"))
-    return mean, low, high
-
-
 def ends(bands: Mapping[str, Any]) -> list[float]:
     """Returns the means of curves at T."""
-    return [end_of(band)[0] for band in bands.values()]
+    return [float(band["mean"][-1]) for band in bands.values()]
 
 
 def in_percent(references: Iterable[float], bands: Iterable[Mapping[str, Any]], of: str) -> str:
-    """Says what a second axis is per cent of, where `Page.percent` draws one; or "".
-
-    Args:
-        references: What 100 % is, by horizon.
-        bands: Curves of differences, by horizon.
-        of: What 100 % is, in words.
-    """
-    drawn = faint(zip(references, map(ends, bands), strict=True))
-    return f". Axis on the right: per cent of {of}" * drawn
+    """Says what a second axis is per cent of, where `Page.percent` draws one; or ""."""
+    has_axis = faint(zip(references, map(ends, bands), strict=True))
+    return f". Axis on the right: per cent of {of}" * has_axis
 
 
-def relabelled(handles: Sequence[Any], told: Sequence[str]) -> list[Any]:
+def relabelled(handles: Sequence[Any], texts: Sequence[str]) -> list[Any]:
     """Returns entries of a legend that say more in brackets; the curves keep their labels."""
-    found = []
-    for handle, words in zip(handles, told, strict=True):
-        found.append(Line2D([], []))
-        found[-1].update_from(handle)
-        found[-1].set_label(f"{handle.get_label()} ({words})")
-    return found
+    entries = []
+    for handle, words in zip(handles, texts, strict=True):
+        entries.append(Line2D([], []))
+        entries[-1].update_from(handle)
+        entries[-1].set_label(f"{handle.get_label()} ({words})")
+    return entries
 
 
 def line_up(axes: Axes) -> None:
@@ -299,22 +263,22 @@ def line_up(axes: Axes) -> None:
 def _write_below(axes: np.ndarray, below: Sequence[str], wide: float) -> None:
     """Writes what lies on the horizontal axes, in lines of a width, and has them count."""
     for row, words in zip(axes, below, strict=True):
-        for each in row:
-            power = _power([each.xaxis])
-            _count(each.xaxis, power)
-            told = style.wrap_text(_with_power(words, power), wide)
-            each.set_xlabel(told, fontsize=FONT, labelpad=2)
+        for panel in row:
+            power = _power([panel.xaxis])
+            _count(panel.xaxis, power)
+            text = style.wrap_text(_with_power(words, power), wide)
+            panel.set_xlabel(text, fontsize=FONT, labelpad=2)
 
 
 def _counted(axes: np.ndarray, labels: Sequence[str]) -> list[str]:
     """Has each row count in one power of ten, to be compared; returns the labels with it."""
-    told = []
+    texts = []
     for row, label in zip(axes, labels, strict=True):
-        power = _power([each.yaxis for each in row])
-        for each in row:
-            _count(each.yaxis, power)
-        told.append(_with_power(label, power))
-    return told
+        power = _power([panel.yaxis for panel in row])
+        for panel in row:
+            _count(panel.yaxis, power)
+        texts.append(_with_power(label, power))
+    return texts
 
 
 def _same_below(upper: Axes, lower: Axes) -> bool:

@@ -18,7 +18,6 @@ import numpy as np
 import fmab_jax as fmab
 from experiments import common, figures
 from fmab_jax.algorithms.ddp_mab import DDP
-from fmab_jax.algorithms.hdp_mab import HDP
 from fmab_jax.core.exchanges import Exchange
 
 AGENTS, ARMS = 50, 100
@@ -37,40 +36,22 @@ class Late(DDP):
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the exchange with one more slot of waiting."""
-        found = super().exchange(agents)
-        return replace(found, wait=found.wait + 1)
-
-
-@dataclass(frozen=True)
-class LateHybrid(HDP):
-    """HDP-MAB whose agents wait until the farthest is d hops away, d slots a round, not d - 1."""
-
-    name: ClassVar[str] = "hdp_late"
-
-    def exchange(self, agents: int) -> Exchange:
-        """Returns the exchange with one more slot of waiting, where anybody has to be heard."""
-        found = super().exchange(agents)
-        return replace(found, wait=found.wait + (len(found.sinks) < agents))
+        usual_exchange = super().exchange(agents)
+        return replace(usual_exchange, wait=usual_exchange.wait + 1)
 
 
 def _read(
-    words: str, axis: str, algorithm: Any, problem: Any, over: str, **own: Any
+    words: str, axis: str, algorithm: Any, problem: Any, over: str, **options: Any
 ) -> Callable[..., Rows]:
-    """Returns who runs a reading beside the usual one, which is the first along `axis`.
+    """Returns who runs a reading beside the usual one, which is the first along ``axis``.
 
-    Args:
-        words: Of the other reading; a label of `over` is filled in.
-        axis: The dimension of the two readings.
-        algorithm: As `fmab.sweep` takes it.
-        problem: Likewise.
-        over: The other dimension that is swept.
-        own: Options of the sweep, besides those that all readings share.
+    A label of the dimension ``over`` is filled into ``words``.
     """
 
     def rows(store: Path | None, shared: dict[str, Any]) -> Rows:
-        rest = {name: value for name, value in shared.items() if name not in own}
-        found = fmab.sweep(algorithm, problem, store=store, **own, **rest)
-        regret = found.regret.isel(time=-1).transpose(over, axis, "seed")
+        common_options = {name: value for name, value in shared.items() if name not in options}
+        data = fmab.sweep(algorithm, problem, store=store, **options, **common_options)
+        regret = data.regret.isel(time=-1).transpose(over, axis, "seed")
         for label, (usual, other) in zip(regret[over].values, regret.values, strict=True):
             yield words.format(label), [other, usual]
 
@@ -107,11 +88,11 @@ def sweep(
 ) -> dict[str, list[np.ndarray]]:
     """Returns, by reading and setting, [seed] regret at T with it and with the usual one."""
     shared = dict(epsilon=EPSILON, horizon=horizon, seeds=seeds, times=8, sum_agents=False)
-    found: dict[str, list[np.ndarray]] = {}
+    pairs: dict[str, list[np.ndarray]] = {}
     for name in names:
-        kept = None if store is None else store.with_name(f"{store.name}-{name}")
-        found |= READINGS[name](kept, shared)
-    return found
+        folder = None if store is None else store.with_name(f"{store.name}-{name}")
+        pairs |= READINGS[name](folder, shared)
+    return pairs
 
 
 def shown(reading: str) -> str:
@@ -146,16 +127,15 @@ def draw(results: dict[int, dict[str, Any]], folder: Path) -> list[Path]:
             "regret, other reading": common.interval(other),
             "difference": common.interval(other - usual),
         }
-        for horizon, found in results.items()
-        for reading, (other, usual) in found.items()
+        for horizon, pairs in results.items()
+        for reading, (other, usual) in pairs.items()
     ]
     seeds = len(next(iter(next(iter(results.values())).values()))[0])
     notes = (
-        f"ε = {EPSILON} where none is told, {common.write_count(seeds)} seeds. Numbers: means "
-        "over the "
-        f"seeds; in brackets: pointwise {100 * common.LEVEL:g} % confidence interval (Student t). "
-        "Difference: paired, seed by seed. Leak: Nε of one reward, to whoever sees the messages of "
-        "its agent, the same with both readings. In the figures: which of the two they show; of "
-        "the gap that a schedule is built for, both."
+        f"ε = {EPSILON} where none is told, {common.write_count(seeds)} seeds. Numbers: means over "
+        f"the seeds; in brackets: pointwise {100 * common.LEVEL:g} % confidence interval (Student "
+        "t). Difference: paired, seed by seed. Leak: Nε of one reward, to whoever sees the "
+        "messages of its agent, the same with both readings. In the figures: which of the two they "
+        "show; of the gap that a schedule is built for, both."
     )
     return common.save_table(rows, folder, "readings", notes)

@@ -50,71 +50,67 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--pdf", action="store_true", help="for print, in place of the PNG")
     parser.add_argument("--figures", type=Path, default=Path("figures"), help="folder")
     options = parser.parse_args(words)
-    known = [p.stem for p in sorted(options.figures.glob("*.csv")) if _find_drawing(p.stem)]
+    available = [p.stem for p in sorted(options.figures.glob("*.csv")) if _find_drawing(p.stem)]
     for name in options.names:
-        if name not in known:
-            refuse("picture", name, f"one of {', '.join(known)}", "leave it out for all")
-    for name in options.names or known:
+        if name not in available:
+            refuse("picture", name, f"one of {', '.join(available)}", "leave it out for all")
+    for name in options.names or available:
         draw = drawing_of(options.figures, name)
         print(*pictures.draw_files(name, draw, options.figures, options.pdf), flush=True)
 
 
 def _find_drawing(name: str) -> tuple[Callable[..., Draw], tuple[str, ...]] | None:
     for pattern, way in WAYS.items():
-        if found := re.fullmatch(pattern, name):
-            return way, found.groups()
+        if match := re.fullmatch(pattern, name):
+            return way, match.groups()
     return None
 
 
 def drawing_of(folder: Path, name: str) -> Draw:
-    """Returns what draws a picture from the numbers in a folder.
-
-    Raises:
-        LookupError: If nothing can draw it so.
-    """
-    if (found := _find_drawing(name)) is None:
+    """Returns what draws a picture from the numbers in a folder; LookupError if nothing can."""
+    if (drawing := _find_drawing(name)) is None:
         raise LookupError(f"{name} cannot be drawn from its numbers alone: simulate it")
-    way, groups = found
+    way, groups = drawing
     names = [name, *([BESIDE[way](name)] if way in BESIDE else [])]
-    return way(*(common.read_rows(folder / f"{each}.csv") for each in names), *groups)
+    return way(*(common.read_rows(folder / f"{stem}.csv") for stem in names), *groups)
 
 
 def _regret(rows: Rows, power: str) -> Draw:
-    own = [row | {"T": 0, "curve": NAMES[row["curve"]]} for row in rows]
-    bands = differences.read_bands(own, differences.REGRET)[0]
+    renamed = [row | {"T": 0, "curve": NAMES[row["curve"]]} for row in rows]
+    bands = differences.read_bands(renamed, differences.REGRET)[0]
     return arena_figures.curves_page(bands, int(float(power)))
 
 
 def _leaks(rows: Rows, beside: Rows, power: str) -> Draw:
     views = {what.who: view for view, what in arena.VIEWS.items()}
-    found: dict[tuple[str, str], list[Any]] = {}
+    points_of: dict[tuple[str, str], list[Any]] = {}
     for row in rows:
         if not row["why not run"]:
-            points = found.setdefault((views[row["view"]], NAMES[row["algorithm"]]), [])
+            points = points_of.setdefault((views[row["view"]], NAMES[row["algorithm"]]), [])
             points.append((float(row["ε"]), *row["regret at T"]))
     quiet = [row for row in beside if NAMES[row["algorithm"]] == arena.YARDSTICK]
     yardstick = quiet[0]["regret at T"][0] if quiet else None
-    values = {key: np.array(sorted(points))[:, 1:] for key, points in found.items()}
+    values = {key: np.array(sorted(points))[:, 1:] for key, points in points_of.items()}
     return arena_figures.leaks_page(values, yardstick, int(float(power)))
 
 
 def _audit(rows: Rows, beside: Rows) -> Draw:
-    told = next(row for row in beside if row["mechanism"] == audit.FIRST)
-    (threshold,) = re.findall(r"(?:below|at least) (-?[\d.]+)", told["event"])
+    first_row = next(row for row in beside if row["mechanism"] == audit.FIRST)
+    (threshold,) = re.findall(r"(?:below|at least) (-?[\d.]+)", first_row["event"])
     one: Any = SimpleNamespace(
-        claim=told["claim"], lower=told["lower bound"], threshold=float(threshold)
+        claim=first_row["claim"], lower=first_row["lower bound"], threshold=float(threshold)
     )
     return lambda page: audit._draw(page, one, [dict(row) for row in rows])
 
 
 def _front(rows: Rows) -> Draw:
-    told: dict[float, list[arena_fronts.Point]] = {}
+    points: dict[float, list[arena_fronts.Point]] = {}
     for row in rows:
         means = (np.array([row[head][0]]) for head in ("regret at T", "links at T", "bits sent"))
         name, lost = NAMES[row["algorithm"]], row[arena_fronts.LOST]
         point = arena_fronts.Point(name, row["settings"], *means, lost)
-        told.setdefault(float(row["ε"]), []).append(point)
-    return arena_fronts_figures.front_page(told, arena_fronts.HORIZON)
+        points.setdefault(float(row["ε"]), []).append(point)
+    return arena_fronts_figures.front_page(points, arena_fronts.HORIZON)
 
 
 # What else is read, by its name.

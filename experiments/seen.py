@@ -15,29 +15,22 @@ def percent(value: float, of: float) -> str:
 
 def listed(words: Iterable[str]) -> str:
     """Joins words: "a", "a and b", "a, b and c"."""
-    *rest, last = words
-    return f"{', '.join(rest)} and {last}" if rest else last
+    *head, last = words
+    return f"{', '.join(head)} and {last}" if head else last
 
 
-def grouped(said: Mapping[str, str]) -> str:
-    """Joins what is said of several names, those with the same words together.
-
-    Args:
-        said: What is said, by name.
-
-    Returns:
-        Such as "5 (a and b), 9 (c)".
-    """
-    found: dict[str, list[str]] = {}
-    for name, words in said.items():
-        found.setdefault(words, []).append(name)
-    if len(found) == 1:
-        return next(iter(found))
-    return ", ".join(f"{words} ({listed(names)})" for words, names in found.items())
+def grouped(texts: Mapping[str, str]) -> str:
+    """Joins what is said of names, those with the same words together: "5 (a and b), 9 (c)"."""
+    groups: dict[str, list[str]] = {}
+    for name, words in texts.items():
+        groups.setdefault(words, []).append(name)
+    if len(groups) == 1:
+        return next(iter(groups))
+    return ", ".join(f"{words} ({listed(names)})" for words, names in groups.items())
 
 
-def absent(wanted: Iterable[str], present: Iterable[str]) -> list[str]:
+def absent(expected: Iterable[str], present: Iterable[str]) -> list[str]:
     """Names what takes part in the full experiment and is not drawn; nothing where all is."""
-    there = set(present)
-    missing = [name for name in wanted if name not in there]
+    drawn_names = set(present)
+    missing = [name for name in expected if name not in drawn_names]
     return [f"Not run, and so not shown: {listed(missing)}"] if missing else []

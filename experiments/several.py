@@ -68,7 +68,7 @@ class Ranks:
 
     def __init__(self, entrants: Sequence[Entrant], level: float = 0.95) -> None:
         _check(entrants, level)
-        self.entrants = {each.label: each for each in entrants}
+        self.entrants = {entrant.label: entrant for entrant in entrants}
         pairs = list(combinations(self.entrants, 2))
         self.level = 1 - (1 - level) / max(1, len(pairs))
         # How many are surely better than each, and how many surely worse.
@@ -100,16 +100,16 @@ class Ranks:
 
     def more(self, one: str, other: str) -> Interval:
         """Returns how much more regret one has than another, seed by seed, with its interval."""
-        mine, theirs = self._common(one, other)
-        return common.interval(mine - theirs, self.level)
+        first, second = self._common(one, other)
+        return common.interval(first - second, self.level)
 
     def percent(self, one: str, other: str) -> Interval:
         """Returns the same in per cent of the other's mean (Fieller, paired); NaN for no end."""
-        mine, theirs = self._common(one, other)
-        means, number = (float(mine.mean()), float(theirs.mean())), len(theirs)
-        (var_one, between), (_, var_two) = (np.cov(mine, theirs) / number).tolist()
+        first, second = self._common(one, other)
+        means, number = (float(first.mean()), float(second.mean())), len(second)
+        (var_one, covariance), (_, var_two) = (np.cov(first, second) / number).tolist()
         critical = student_quantile(number - 1, self.level)
-        low, high = fieller(*means, var_one, var_two, between, critical)
+        low, high = fieller(*means, var_one, var_two, covariance, critical)
         middle = means[0] / means[1] if means[1] else math.nan
         return 100 * (middle - 1), 100 * (low - 1), 100 * (high - 1)
 
@@ -124,18 +124,22 @@ def _check(entrants: Sequence[Entrant], level: float) -> None:
     real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
     if not entrants:
         refuse("entrants", [], "at least one", "give those that were run")
-    seeds = min(len(each.regret) for each in entrants)
+    seeds = min(len(entrant.regret) for entrant in entrants)
     if seeds < 2:
         refuse("entrants", f"{seeds} common seeds", "at least 2 seeds each", "run more seeds")
-    if lost := [each.label for each in entrants if not np.isfinite(each.regret).all()]:
-        refuse("entrants", lost, "of finite regret", "complete their runs, or leave them out")
-    labels = [each.label for each in entrants]
-    if twice := sorted({each for each in labels if labels.count(each) > 1}):
-        refuse("entrants", twice, "of labels of their own", "name each once")
-    asked = sorted({str(each.question) for each in entrants if each.question is not None})
-    if len(asked) > 1:
-        refuse("entrants", asked, "asked the same question", "compare those of one T and seed")
-    terms = sorted({each.terms for each in entrants})
+    if incomplete := [
+        entrant.label for entrant in entrants if not np.isfinite(entrant.regret).all()
+    ]:
+        refuse("entrants", incomplete, "of finite regret", "complete their runs, or leave them out")
+    labels = [entrant.label for entrant in entrants]
+    if repeated := sorted({entrant for entrant in labels if labels.count(entrant) > 1}):
+        refuse("entrants", repeated, "of labels of their own", "name each once")
+    questions = sorted(
+        {str(entrant.question) for entrant in entrants if entrant.question is not None}
+    )
+    if len(questions) > 1:
+        refuse("entrants", questions, "asked the same question", "compare those of one T and seed")
+    terms = sorted({entrant.terms for entrant in entrants})
     if len(terms) > 1:
         remedy = "compare those of one trust and leak"
         refuse("entrants", terms, "alike in whom they trust and what they leak", remedy)

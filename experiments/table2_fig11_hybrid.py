@@ -135,9 +135,9 @@ def cost_page(rows: differences.Rows) -> Callable[[pictures.Page], None]:
 
     def draw(page: pictures.Page) -> None:
         axes = page.panels(["cost at T, by case"], common.titles(costs), "cost at T", 1.25)[0]
-        for panel, found in zip(axes, costs.values(), strict=True):
+        for panel, points_of in zip(axes, costs.values(), strict=True):
             page.handles = []
-            for (meter, mark), points in zip(MARKS.items(), found.values(), strict=True):
+            for (meter, mark), points in zip(MARKS.items(), points_of.values(), strict=True):
                 mean, low, high = zip(*points, strict=True)
                 panel.hlines(range(len(CASES)), low, high, color=mark["color"], linewidth=0.8)
                 page.handles += panel.plot(
@@ -185,11 +185,10 @@ def _table(results: common.Results, rows: differences.Rows, folder: Path) -> lis
     notes = common.caption(
         f"{SETTING}, c1 = {SERVER_PRICE} per server link, c2 = {PEER_PRICE} per agent-agent link",
         results,
-        "Regret is summed over agents; minus case 6: paired difference, seed by seed, and in "
-        "per cent of the regret of case 6. Leak: of one reward, to whoever sees the messages of "
-        "its agent. Case 2 as "
-        f"printed, complete graphs of 63, 24, 10, 6 and 7, has {AGENTS_AS_PRINTED} agents; a round "
-        f"would cost {costs}",
+        "Regret is summed over agents; minus case 6: paired difference, seed by seed, and in per "
+        "cent of the regret of case 6. Leak: of one reward, to whoever sees the messages of its "
+        "agent. Case 2 as printed, complete graphs of 63, 24, 10, 6 and 7, has "
+        f"{AGENTS_AS_PRINTED} agents; a round would cost {costs}",
         bars="Numbers: means over the seeds; in brackets",
     )
     return common.save_table(rows, folder, "table2_hybrid", notes)

@@ -292,15 +292,15 @@ def combine(findings: Sequence[Finding]) -> str:
     if not kinds:
         return UNJUDGED
     first = next(kind for kind in FIRST if kind in kinds)
-    others = kinds - {first}
+    further_kinds = kinds - {first}
     if {HOLDS, FAILS} <= kinds:
         exceptions = [finding for finding in counted if finding.verdict != HOLDS]
         if 2 * len(exceptions) < len(counted):
             text = "; ".join(f"{each.verdict} at {each.condition}" for each in exceptions)
             return f"holds but for: {text}"
         first = f"holds only if {_conditions(counted, HOLDS)}"
-        others -= {FAILS}
-    parts = (f"{kind} at {_conditions(counted, kind)}" for kind in FIRST if kind in others)
+        further_kinds -= {FAILS}
+    parts = (f"{kind} at {_conditions(counted, kind)}" for kind in FIRST if kind in further_kinds)
     return "; ".join([first, *parts])
 
 
@@ -366,9 +366,9 @@ def _write_short(value: float) -> str:
 
 def count_kinds(verdicts: Iterable[str]) -> Counter[str]:
     """Counts written verdicts by kind, in a fixed order."""
-    found = Counter(_kind_of(text.split("**")[1]) for text in verdicts)
-    order = sorted(found, key=lambda kind: (KINDS.index(kind.partition(" or ")[0]), kind))
-    return Counter({kind: found[kind] for kind in order})
+    counts = Counter(_kind_of(text.split("**")[1]) for text in verdicts)
+    order = sorted(counts, key=lambda kind: (KINDS.index(kind.partition(" or ")[0]), kind))
+    return Counter({kind: counts[kind] for kind in order})
 
 
 def _kind_of(verdict: str) -> str:
@@ -384,14 +384,14 @@ def _kind_of(verdict: str) -> str:
 
 def _conditions(findings: Sequence[Finding], verdict: str) -> str:
     """Lists the conditions of a verdict; only the part that decides, if one does."""
-    parts = [(each.condition.split(", "), each.verdict == verdict) for each in findings]
+    parts = [(finding.condition.split(", "), finding.verdict == verdict) for finding in findings]
     for place in range(min(len(words) for words, _ in parts)) if len(parts[0][0]) > 1 else ():
         answers: dict[str, set[bool]] = {}
         for words, agrees in parts:
             answers.setdefault(words[place], set()).add(agrees)
         if all(len(values) == 1 for values in answers.values()):
             return " or ".join(name for name, values in answers.items() if True in values)
-    return " or ".join(each.condition for each in findings if each.verdict == verdict)
+    return " or ".join(finding.condition for finding in findings if finding.verdict == verdict)
 
 
 # --- words --------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ import gc
 import re
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 __version__ = "0.3.0"
 
@@ -33,7 +32,7 @@ _ROOMS = tuple(re.findall(r"^from fmab_jax import (\w+) as \1$", _STUB, re.M))
 __all__ = ["__version__", *_HOME, *_PLUGS, *_ROOMS]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     # Imports make no garbage, and collecting takes a fifth of their time.
     collecting = gc.isenabled()
     gc.disable()
@@ -44,7 +43,7 @@ def __getattr__(name: str) -> Any:
             gc.enable()
 
 
-def _load_name(name: str) -> Any:
+def _load_name(name: str) -> object:
     if name in _HOME:
         return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
     if name in _ROOMS:

@@ -1,4 +1,4 @@
-"""The accounts of a run of Algorithm 1: its slots, regret, rounds and remaining arms.
+"""The values of a run of Algorithm 1, and its accounts: slots, regret, rounds, remaining arms.
 
 `fmab_jax.elimination` decides; this module counts. Regret grows in straight lines, which become
 curves at the recorded slots. Accumulators of outputs get the same stretches of slots.
@@ -6,7 +6,8 @@ curves at the recorded slots. Accumulators of outputs get the same stretches of 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -16,14 +17,164 @@ from fmab_jax.core import arrays
 from fmab_jax.core.curves import NEVER, Curves, Line, draw_line
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import (
+    Accumulator,
     Stretch,
     accumulate_segments,
     finish_accumulators,
     start_accumulators,
 )
 from fmab_jax.core.segments import Ends, grow
-from fmab_jax.core.shapes import Integer, Reals, Scalar, Truth
+from fmab_jax.core.shapes import STATIC, Integer, PerArm, PerRow, PyTree, Reals, Scalar, Truth
 from fmab_jax.core.trials import Outcome
+from fmab_jax.draws import ByAgent, Draws
+from fmab_jax.draws.base import Arms, Round
+from fmab_jax.mechanisms.base import Mechanism
+from fmab_jax.mechanisms.laplace import LAPLACE
+
+
+class Epoch(NamedTuple):
+    """The inputs of one epoch's equations: float64 scalars, traced.
+
+    Attributes:
+        number: r = 1, 2, ...
+        active: Arms in play at the epoch's start, a.
+        arms: K.
+        agents: M, the agents whose rewards this run adds up; 1 where each is alone.
+        reporting: N, the agents that report in a round.
+        horizon: T, in slots.
+        previous: S_{r-1}, pulls per active arm and agent before this epoch; where agents share the
+            arms out, of all agents together.
+        pulls: S_r, pulls up to and including this epoch.
+        fresh: n_r = S_r - S_{r-1}, pulls of this epoch.
+        params: The algorithm's values, by name; see `Elimination.values`.
+        mechanism: Law of the noise of messages; not traced.
+    """
+
+    number: Scalar
+    active: Scalar
+    arms: Scalar
+    agents: Scalar
+    reporting: Scalar
+    horizon: Scalar
+    previous: Scalar
+    pulls: Scalar
+    fresh: Scalar
+    params: dict[str, Scalar]
+    mechanism: Mechanism = LAPLACE
+
+
+class Aggregate(NamedTuple):
+    """The aggregate of a round, by which `Elimination.worse` judges the arms.
+
+    Attributes:
+        mean: [arm] mean reward by the messages; NaN for eliminated arms, if an equation compares
+            arms with each other.
+        best: The largest mean of an arm in play.
+        rewards: How many rewards a mean is over.
+        noises: How many Laplace variables of the epochs' scale its sum holds; one number per arm
+            if agents share the arms out.
+        best_noises: How many Laplace variables the best arm's sum holds.
+        radius: Result of `Elimination.radius`.
+        precomputed: Result of `Elimination.precompute`.
+    """
+
+    mean: PerArm
+    best: Scalar
+    rewards: Scalar
+    noises: Scalar | PerArm
+    best_noises: Scalar
+    radius: Scalar
+    precomputed: PyTree = ()
+
+
+class Plan(NamedTuple):
+    """The next epoch of a run.
+
+    Attributes:
+        runs: Whether the run goes on.
+        fits: Whether the epoch ends by the horizon; otherwise it uploads nothing.
+        end: Its last slot, at most T.
+        epoch: Inputs of the equations.
+        radius: C(r).
+        round: Inputs of the draws.
+        memory: Memory of the draws after the epoch.
+        precomputed: Result of `Elimination.precompute`.
+    """
+
+    runs: Truth
+    fits: Truth
+    end: Integer
+    epoch: Epoch
+    radius: Scalar
+    round: Round
+    memory: PyTree
+    precomputed: PyTree = ()
+
+
+class _Equations(Protocol):
+    """The functions of an `Elimination` that a run calls."""
+
+    @staticmethod
+    def budget(params: dict[str, Scalar]) -> Scalar | float: ...
+    @staticmethod
+    def pulls_per_arm(epoch: Epoch) -> Scalar: ...
+    @staticmethod
+    def radius(epoch: Epoch) -> Scalar: ...
+    @staticmethod
+    def noise_scale(epoch: Epoch) -> Scalar: ...
+    @classmethod
+    def precompute(cls, epoch: Epoch, radius: Scalar) -> PyTree: ...
+    @classmethod
+    def worse(cls, aggregate: Aggregate, epoch: Epoch) -> Bool[Array, " arm"]: ...
+
+
+@dataclass(frozen=True)
+class BoundElimination:
+    """An elimination algorithm bound to a problem: the values that a run reads.
+
+    Attributes:
+        algorithm: The class, for its equations.
+        elementwise: Whether `worse` judges arms independently.
+        precompute_fields: Fields of an epoch that `Elimination.precompute` reads.
+        mean_rows: Rows of the mean rewards of a run: one for each agent, or one for all.
+        alone: Whether every agent runs by itself, without communication.
+        waits: Whether agents play their own best arm while messages travel.
+        padded_agents: Rows that agents are padded to if each runs by itself, else 0.
+        draws: The sampler of an epoch.
+        horizon: T in slots, int64.
+        agents: M.
+        reporting: N, the agents heard in a round.
+        wait: Slots from an epoch's end to its aggregate.
+        params: The algorithm's values.
+        accumulators: Accumulators that the loop computes for outputs.
+    """
+
+    algorithm: type[_Equations] = field(metadata=STATIC)
+    elementwise: bool = field(metadata=STATIC)
+    precompute_fields: tuple[str, ...] = field(metadata=STATIC)
+    mean_rows: int = field(metadata=STATIC)
+    alone: bool = field(metadata=STATIC)
+    waits: bool = field(metadata=STATIC)
+    padded_agents: int = field(metadata=STATIC)
+    draws: Draws
+    horizon: Array
+    agents: Array
+    reporting: Array
+    wait: Array
+    params: dict[str, Array]
+    accumulators: tuple[Accumulator, ...] = field(default=(), metadata=STATIC)
+
+    @property
+    def accumulator_rows(self) -> int:
+        """Number of rows of an accumulator by agent."""
+        return self.draws.real.shape[-1] if isinstance(self.draws, ByAgent) and self.waits else 1
+
+    @property
+    def agents_by_row(self) -> PerRow:
+        """Number of agents that each of these rows stands for."""
+        if isinstance(self.draws, ByAgent) and self.waits:
+            return jnp.asarray(self.draws.real).astype(jnp.float64)
+        return jnp.asarray(self.agents)[None]
 
 
 class State(NamedTuple):
@@ -58,10 +209,10 @@ class State(NamedTuple):
     best_eliminated: Truth
     rounds: Integer
     arms_reported: Integer
-    memory: Any
+    memory: PyTree
     active_mask: Bool[Array, " place"]
-    accumulators: tuple[Any, ...]
-    pulls_by_segment: Any = ()
+    accumulators: tuple[PyTree, ...]
+    pulls_by_segment: PyTree = ()
 
 
 class Losses(NamedTuple):
@@ -99,7 +250,7 @@ def power_of_two_above(gaps: Reals) -> Scalar:
     return jnp.ldexp(jnp.ones(()), jnp.frexp(jnp.max(gaps))[1])
 
 
-def start_run(trial: Any, losses: Losses, grid: Array) -> State:
+def start_run(trial: BoundElimination, losses: Losses, grid: Array) -> State:
     """Returns the state before the first epoch (lines 1-2)."""
     zero_count, zero, zero_slots = jnp.int32(0), jnp.float64(0.0), jnp.int64(0)
     arms, ends = losses.arms, losses.ends
@@ -122,12 +273,12 @@ def start_run(trial: Any, losses: Losses, grid: Array) -> State:
     )
 
 
-def is_spent(trial: Any, state: State) -> Truth:
+def is_spent(trial: BoundElimination, state: State) -> Truth:
     """Tells whether the round budget R is spent."""
     return state.rounds.astype(jnp.float64) >= trial.algorithm.budget(trial.params)
 
 
-def is_running(trial: Any, state: State, last: Integer) -> Truth:
+def is_running(trial: BoundElimination, state: State, last: Integer) -> Truth:
     """Tells whether another epoch follows."""
     # With NaN the run would never end.
     has_time = (state.slot < last) & ~jnp.isnan(state.pulls)
@@ -135,7 +286,12 @@ def is_running(trial: Any, state: State, last: Integer) -> Truth:
 
 
 def close_epoch(
-    trial: Any, losses: Losses, grid: Array, state: State, plan: Any, reduced: Any
+    trial: BoundElimination,
+    losses: Losses,
+    grid: Array,
+    state: State,
+    plan: Plan,
+    reduced: Arms,
 ) -> tuple[State, tuple[Line, ...]]:
     """Returns the state after an epoch and its wait, and the lines of its regret."""
     number, never, ends = plan.round.number, jnp.int64(NEVER), losses.ends
@@ -156,6 +312,7 @@ def close_epoch(
     )
     if trial.waits:
         gap = losses.of_arm(jnp.minimum(reduced["play"], losses.arms - 1))
+        assert isinstance(trial.draws, ByAgent)
         real = trial.draws.real
         rate = arrays.padded_sum(jnp.where(real, gap, 0.0).T)
         wait_end = jnp.where(plan.runs, jnp.minimum(slot + trial.wait, trial.horizon), slot)
@@ -194,7 +351,7 @@ def close_epoch(
     ), lines
 
 
-def make_epoch_stretch(trial: Any, state: State, plan: Any, rate: Reals) -> Stretch:
+def make_epoch_stretch(trial: BoundElimination, state: State, plan: Plan, rate: Reals) -> Stretch:
     """Returns the stretch of an epoch, in which all agents play the arms in play in turn."""
     rows, weights = trial.accumulator_rows, jnp.where(state.active_mask, 1.0, 0.0)
     share = jnp.broadcast_to(weights / jnp.sum(weights), (rows, len(weights)))
@@ -202,7 +359,9 @@ def make_epoch_stretch(trial: Any, state: State, plan: Any, rate: Reals) -> Stre
     return Stretch(state.slot, plan.end, gap, share, trial.agents_by_row)
 
 
-def finish_run(trial: Any, losses: Losses, grid: Array, state: State, curves: Curves) -> Outcome:
+def finish_run(
+    trial: BoundElimination, losses: Losses, grid: Array, state: State, curves: Curves
+) -> Outcome:
     """Returns the outcome of a run, which plays the best arm to the end (lines 16-17)."""
     rows, arms, never = trial.accumulator_rows, losses.arms, jnp.int64(NEVER)
     zero, gap = jnp.zeros(state.gaps.shape), losses.of_arm(state.best_arm)
@@ -221,7 +380,8 @@ def finish_run(trial: Any, losses: Losses, grid: Array, state: State, curves: Cu
         trial.accumulators, state.accumulators, make_stretch, grid, losses.ends
     )
     mean_gap = state.gaps / state.active.astype(jnp.float64)
-    agents_lost: Any = jnp.where(state.best_eliminated, trial.agents, 0.0).astype(jnp.int32)
+    lost = jnp.where(state.best_eliminated, trial.agents, 0.0)
+    agents_lost: Integer | None = lost.astype(jnp.int32)
     if losses.ends is not None:
         # An arm that was best is not lost where means change; what counts at T is the last segment.
         agents_lost, gap, mean_gap = None, gap[-1], mean_gap[-1]

@@ -8,12 +8,13 @@ per arm, or one per arm and agent.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from fmab_jax.accounts import (
+    Aggregate,
+    BoundElimination,
+    Plan,
     State,
     close_epoch,
     find_losses,
@@ -21,99 +22,22 @@ from fmab_jax.accounts import (
     is_running,
     start_run,
 )
+from fmab_jax.accounts import Epoch as Epoch
 from fmab_jax.core import arrays, keys
 from fmab_jax.core.curves import Line, start_curves
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.rare import map_distinct
 from fmab_jax.core.segments import Ends, reward_keys
-from fmab_jax.core.shapes import Integer, PerArm, Scalar, Truth
+from fmab_jax.core.shapes import Integer, PyTree, Scalar
 from fmab_jax.core.trials import Outcome, checked
-from fmab_jax.draws.base import Arms, Draws, Round, map_constants
+from fmab_jax.draws import Draws
+from fmab_jax.draws.base import Arms, Round, map_constants
 from fmab_jax.layouts import choose
-from fmab_jax.mechanisms.base import Mechanism
-from fmab_jax.mechanisms.laplace import LAPLACE
 
 
-class Epoch(NamedTuple):
-    """The inputs of one epoch's equations: float64 scalars, traced.
-
-    Attributes:
-        number: r = 1, 2, ...
-        active: Arms in play at the epoch's start, a.
-        arms: K.
-        agents: M, the agents whose rewards this run adds up; 1 where each is alone.
-        reporting: N, the agents that report in a round.
-        horizon: T, in slots.
-        previous: S_{r-1}, pulls per active arm and agent before this epoch; where agents share the
-            arms out, of all agents together.
-        pulls: S_r, pulls up to and including this epoch.
-        fresh: n_r = S_r - S_{r-1}, pulls of this epoch.
-        params: The algorithm's values, by name; see `Elimination.values`.
-        mechanism: Law of the noise of messages; not traced.
-    """
-
-    number: Scalar
-    active: Scalar
-    arms: Scalar
-    agents: Scalar
-    reporting: Scalar
-    horizon: Scalar
-    previous: Scalar
-    pulls: Scalar
-    fresh: Scalar
-    params: dict[str, Scalar]
-    mechanism: Mechanism = LAPLACE
-
-
-class Aggregate(NamedTuple):
-    """The aggregate of a round, by which `Elimination.worse` judges the arms.
-
-    Attributes:
-        mean: [arm] mean reward by the messages; NaN for eliminated arms, if an equation compares
-            arms with each other.
-        best: The largest mean of an arm in play.
-        rewards: How many rewards a mean is over.
-        noises: How many Laplace variables of the epochs' scale its sum holds; one number per arm
-            if agents share the arms out.
-        best_noises: How many Laplace variables the best arm's sum holds.
-        radius: Result of `Elimination.radius`.
-        precomputed: Result of `Elimination.precompute`.
-    """
-
-    mean: PerArm
-    best: Scalar
-    rewards: Scalar
-    noises: Scalar | PerArm
-    best_noises: Scalar
-    radius: Scalar
-    precomputed: Any = ()
-
-
-class Plan(NamedTuple):
-    """The next epoch of a run.
-
-    Attributes:
-        runs: Whether the run goes on.
-        fits: Whether the epoch ends by the horizon; otherwise it uploads nothing.
-        end: Its last slot, at most T.
-        epoch: Inputs of the equations.
-        radius: C(r).
-        round: Inputs of the draws.
-        memory: Memory of the draws after the epoch.
-        precomputed: Result of `Elimination.precompute`.
-    """
-
-    runs: Truth
-    fits: Truth
-    end: Integer
-    epoch: Epoch
-    radius: Scalar
-    round: Round
-    memory: Any
-    precomputed: Any = ()
-
-
-def run(trial: Any, instance: Instance, grid: Array, key: Array, last: Array) -> Outcome:
+def run(
+    trial: BoundElimination, instance: Instance, grid: Array, key: Array, last: Array
+) -> Outcome:
     """Runs one seed of each of many trials; all arrays are [trial, ...].
 
     Args:
@@ -160,7 +84,7 @@ def run(trial: Any, instance: Instance, grid: Array, key: Array, last: Array) ->
 
 
 def plan_epoch(
-    trial: Any, state: State, key: Array, last: Integer, ends: Ends | None = None
+    trial: BoundElimination, state: State, key: Array, last: Integer, ends: Ends | None = None
 ) -> Plan:
     """Plans the next epoch, before anything is drawn (lines 3-5)."""
     algorithm, draws, number = trial.algorithm, trial.draws, state.number + 1
@@ -231,7 +155,9 @@ def count_best_noises(arms: Arms, reduced: Arms) -> tuple[Arms, Arms]:
     return {}, {"best_noises": jnp.where(arms["mean"] == reduced["best"], arms["noises"], 0.0)}
 
 
-def eliminate_arms(arms: Arms, inputs: tuple[Any, Plan, Arms, Scalar]) -> tuple[Arms, Arms]:
+def eliminate_arms(
+    arms: Arms, inputs: tuple[BoundElimination, Plan, Arms, Scalar]
+) -> tuple[Arms, Arms]:
     """Eliminates the arms that are clearly worse (lines 13-15)."""
     trial, plan, reduced, scale = inputs
     rewards, noises = trial.draws.count_terms(arms, plan.epoch.number, plan.round)
@@ -258,15 +184,14 @@ def eliminate_arms(arms: Arms, inputs: tuple[Any, Plan, Arms, Scalar]) -> tuple[
     }
 
 
-def precompute(trial: Any, plan: Plan) -> Any:
+def precompute(trial: BoundElimination, plan: Plan) -> PyTree:
     """Returns the results of `Elimination.precompute` for all trials."""
     inputs = {name: getattr(plan.epoch, name) for name in trial.precompute_fields}
 
-    def compute(inputs: dict[str, Array], radius: Scalar, params: dict[str, Scalar]) -> Any:
-        fields: dict[str, Any] = dict.fromkeys(Epoch._fields, jnp.full((), jnp.nan))
-        return trial.algorithm.precompute(
-            Epoch(**fields | inputs | {"params": params, "mechanism": trial.draws.mechanism}),
-            radius,
-        )
+    def compute(inputs: dict[str, Array], radius: Scalar, params: dict[str, Scalar]) -> PyTree:
+        values: dict[str, object] = {**inputs, "params": params, "mechanism": trial.draws.mechanism}
+        nan = jnp.full((), jnp.nan)
+        epoch = Epoch._make(values.get(name, nan) for name in Epoch._fields)
+        return trial.algorithm.precompute(epoch, radius)
 
     return map_distinct(compute, inputs, plan.radius, plan.epoch.params)

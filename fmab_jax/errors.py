@@ -1,4 +1,4 @@
-"""Validation shared by every room: a refusal says field, value, allowed range and remedy."""
+"""Validation shared by every folder: a refusal says field, value, allowed range and remedy."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import re
 import reprlib
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable, Hashable, Iterable, Sized
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import NoReturn, TypeGuard, cast
 
 import numpy as np
 
@@ -126,7 +126,7 @@ def refuse(field: str, value: object, allowed: str, remedy: str) -> NoReturn:
     raise Refusal(field, value, allowed, remedy)
 
 
-def count(field: str, value: Any, low: int, high: int, remedy: str) -> int:
+def count(field: str, value: object, low: int, high: int, remedy: str) -> int:
     """Returns ``value`` as a Python int, refusing all but whole numbers in [low, high].
 
     An integral float such as ``1e6`` is a whole number; a bool or a string is not.
@@ -149,7 +149,7 @@ def count(field: str, value: Any, low: int, high: int, remedy: str) -> int:
 
 def real(
     field: str,
-    value: Any,
+    value: object,
     low: float,
     high: float,
     remedy: str,
@@ -180,7 +180,7 @@ def real(
     return number
 
 
-def array_of(field: str, value: Any, most: int, allowed: str, remedy: str) -> np.ndarray:
+def array_of(field: str, value: object, most: int, allowed: str, remedy: str) -> np.ndarray:
     """Returns real numbers as an array of integers or floats, from any container.
 
     Texts, truth values, durations, complex numbers and masked entries are refused. Too many entries
@@ -324,14 +324,14 @@ def check_frozen_class(owner: type, plugin: str) -> None:
     if not getattr(vars(owner).get("__dataclass_params__"), "frozen", False):
         refuse(owner.__name__, plugin, "a frozen dataclass", "put @dataclass(frozen=True) above it")
     # Type checkers take a dataclass for an unhashable argument.
-    if missing := _find_missing(cast(Any, owner)):
+    if missing := _find_missing(cast(Hashable, owner)):
         name, does = missing
         remedy = f"define {owner.__name__}.{name}: {does}"
         refuse(owner.__name__, plugin, f"a class that states {name}", remedy)
 
 
 @functools.cache
-def _find_missing(owner: Any) -> tuple[str, str] | None:
+def _find_missing(owner: type) -> tuple[str, str] | None:
     """Returns the first abstract function of a class, and its summary."""
     for name in dir(owner):
         function = getattr(owner, name, None)
@@ -382,7 +382,7 @@ def _without_commas(value: object, remedy: str) -> str:
     return "write decimals after a point, and no commas" if comma else remedy
 
 
-def _is_real(value: object) -> bool:
+def _is_real(value: object) -> TypeGuard[float]:
     # NumPy counts durations among the whole numbers.
     is_excluded = isinstance(value, (bool, np.bool_, np.timedelta64))
     return isinstance(value, numbers.Real) and not is_excluded

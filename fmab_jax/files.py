@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import IO, NoReturn, cast
 
 from fmab_jax.errors import flag, refuse
 
@@ -53,9 +53,9 @@ class _ErrorStream(io.TextIOBase):
         return len(text)
 
 
-def error_stream() -> Any:
+def error_stream() -> IO[str]:
     """Returns the current standard error as a stream that drops what it cannot write."""
-    return _ErrorStream()
+    return cast(IO[str], _ErrorStream())
 
 
 def hold_standard_streams() -> None:

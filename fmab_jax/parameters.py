@@ -13,7 +13,7 @@ import math
 import typing
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
@@ -31,10 +31,11 @@ class Unset:
 
 
 UNSET = Unset()
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
-class Kind:
+class Kind(Generic[Value]):
     """The values of a parameter; subclasses check, label and identify them.
 
     Attributes:
@@ -45,25 +46,25 @@ class Kind:
 
     metavar: typing.ClassVar[str] = "VALUE"
 
-    def check(self, name: str, value: object, remedy: str) -> Any:
+    def check(self, name: str, value: object, remedy: str) -> object:
         """Returns the value in canonical form, or raises `Refusal`."""
         if value is None and self.none_label is not None:
             return None
         return self.check_value(name, value, remedy)
 
-    def check_value(self, name: str, value: object, remedy: str) -> Any:
+    def check_value(self, name: str, value: object, remedy: str) -> object:
         """Checks a value that is not None."""
         return value
 
-    def text(self, value: Any) -> str:
+    def text(self, value: Value) -> str:
         """Formats a value for people."""
         return str(self.none_label) if value is None else str(value)
 
-    def plain(self, value: Any) -> Any:
+    def plain(self, value: Value) -> object:
         """Returns a JSON value, equal only for equal values."""
         return value
 
-    def label(self, value: Any) -> Any:
+    def label(self, value: Value) -> object:
         """Returns the number or short text that labels a value on a dimension."""
         return "none" if value is None else value
 
@@ -77,7 +78,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Real(Kind):
+class Real(Kind[float | None]):
     """A real number in a range; infinity may be another spelling of None.
 
     Attributes:
@@ -103,26 +104,26 @@ class Real(Kind):
         ends = {"open_low": self.open_low, "open_high": self.open_high}
         return real(name, value, self.low, self.high, remedy, **ends)
 
-    def text(self, value: Any) -> str:
+    def text(self, value: float | None) -> str:
         """Formats six digits, or all where six are not exact."""
         if value is None:
             return str(self.none_label)
         text = f"{value:.6g}"
         return text if float(text) == value else repr(value)
 
-    def label(self, value: Any) -> Any:
+    def label(self, value: float | None) -> float | str:
         """Returns a whole number as an int, so that 1 and 1.0 have one label."""
         if value is None:
             return "none"
         return int(value) if float(value).is_integer() else value
 
-    def plain(self, value: Any) -> Any:
+    def plain(self, value: float | None) -> float | None:
         """Returns the number; JSON has no infinity."""
         return None if value is None or math.isinf(value) else value
 
 
 @dataclass(frozen=True)
-class Whole(Kind):
+class Whole(Kind[int | None]):
     """A whole number in [low, high]."""
 
     low: int = 0
@@ -134,13 +135,13 @@ class Whole(Kind):
         """Returns a Python int."""
         return count(name, value, self.low, self.high, remedy)
 
-    def text(self, value: Any) -> str:
+    def text(self, value: int | None) -> str:
         """Formats groups of three digits."""
         return str(self.none_label) if value is None else f"{value:,}"
 
 
 @dataclass(frozen=True)
-class Choice(Kind):
+class Choice(Kind[str]):
     """One of a few words."""
 
     options: tuple[str, ...] = ()
@@ -156,7 +157,7 @@ class Choice(Kind):
 
 
 @dataclass(frozen=True)
-class Flag(Kind):
+class Flag(Kind[bool]):
     """Yes or no."""
 
     metavar = "{true,false}"
@@ -165,17 +166,17 @@ class Flag(Kind):
         """Returns a bool."""
         return flag(name, value, remedy or "write true or false")
 
-    def label(self, value: Any) -> Any:
+    def label(self, value: bool) -> str:
         """Returns a text: on an axis of numbers True would be 1."""
         return str(value)
 
-    def text(self, value: Any) -> str:
+    def text(self, value: bool) -> str:
         """Returns yes or no."""
         return "yes" if value else "no"
 
 
 @dataclass(frozen=True)
-class Word(Kind):
+class Word(Kind[str]):
     """Any text."""
 
     metavar = "TEXT"
@@ -202,20 +203,22 @@ class Parameter:
         suggested: Default of the command line for a parameter that Python requires.
         default_text: The default in help; "" for the text of the default.
         proven: The values that the source's theorems cover; None for all.
+        grid: Values that a plan tries besides the default; a flag is tried both ways.
     """
 
     name: str
     kind: Kind
-    default: Any = UNSET
+    default: object = UNSET
     help: str = ""
     remedy: str = ""
     symbol: str = ""
     label: str = ""
-    suggested: Any = UNSET
+    suggested: object = UNSET
     default_text: str = ""
     proven: Kind | None = None
+    grid: tuple[Any, ...] = ()
 
-    def check(self, value: object) -> Any:
+    def check(self, value: object) -> object:
         """Returns the value in its one form.
 
         Raises:
@@ -233,7 +236,7 @@ class Parameter:
             return False
         return True
 
-    def format_value(self, value: Any) -> str:
+    def format_value(self, value: object) -> str:
         """Formats the parameter with a value, such as "p = 0.4" or "no noise"."""
         text = self.kind.text(value)
         if value is None or not self.symbol:
@@ -245,14 +248,15 @@ def parameter(
     kind: Kind,
     help: str,
     *,
-    default: Any = dataclasses.MISSING,
+    default: object = dataclasses.MISSING,
     keyword: bool = True,
     remedy: str = "",
     symbol: str | None = None,
     label: str = "",
-    suggested: Any = UNSET,
+    suggested: object = UNSET,
     default_text: str = "",
     proven: Kind | None = None,
+    grid: tuple[Any, ...] = (),
 ) -> Any:
     """Declares a dataclass field that is a parameter; arguments as in `Parameter`.
 
@@ -267,6 +271,7 @@ def parameter(
         suggested: The command line's default.
         default_text: The default in help.
         proven: The values that the source's theorems cover, if not all; tables mark others.
+        grid: Values that a plan tries besides the default.
 
     Returns:
         A dataclass field.
@@ -295,15 +300,33 @@ def parameter(
         "suggested": suggested,
         "default_text": default_text,
     }
-    metadata |= {"symbol": symbol, "label": label, "proven": proven}
+    metadata |= {"symbol": symbol, "label": label, "proven": proven, "grid": grid}
     return field(default=default, kw_only=keyword, metadata=metadata)
 
 
 NOT_NEGATIVE = Real(low=0.0, open_high=True)
 GROWTH = Real(low=1.0, high=1000.0, open_low=True)
 
+VIEWS = ("messages", "sum", "actions")
+"""Views in which a leak is counted: all messages, sums over agents alone, or actions alone."""
+
+LEAK = Parameter(
+    "leak",
+    Real(none_label="no noise", low=0.0, high=1e100, open_low=True),
+    help="What one reward leaks in the view, for every algorithm; sets epsilon.",
+    remedy="give the epsilon of one reward",
+    symbol="leak ε",
+    label="leak ε",
+)
+VIEW = Parameter(
+    "view",
+    Choice(options=VIEWS),
+    help="Where the leak is counted: all messages, sums over agents alone, or actions alone.",
+    label="view",
+)
+
 _DECLARE = "declare the field with fmab_jax.parameter(kind, help)"
-_INFERRED: Mapping[Any, Callable[..., Kind]] = {float: Real, int: Whole, bool: Flag, str: Word}
+_INFERRED: Mapping[object, Callable[..., Kind]] = {float: Real, int: Whole, bool: Flag, str: Word}
 
 
 def parameters_of(owner: type) -> Mapping[str, Parameter]:
@@ -316,7 +339,7 @@ def parameters_of(owner: type) -> Mapping[str, Parameter]:
         ValueError: If a plain field's annotation says none of these.
     """
     # The cast is for type checkers, which take a class with fields to be unhashable.
-    return _parameters_of(typing.cast(Any, owner))
+    return _parameters_of(typing.cast(Hashable, owner))
 
 
 @functools.cache
@@ -345,6 +368,7 @@ def _parameters_of(owner: type) -> Mapping[str, Parameter]:
             suggested=metadata.get("suggested", UNSET),
             default_text=metadata.get("default_text", ""),
             proven=metadata.get("proven"),
+            grid=metadata.get("grid", ()),
         )
     return parameters
 
@@ -358,7 +382,7 @@ def _public_name(owner: type) -> str:
     return f"{package}.{file if below == f'algorithms.{file}' else owner.__name__}"
 
 
-def _infer_kind(owner: type, name: str, hint: Any) -> Kind:
+def _infer_kind(owner: type, name: str, hint: object) -> Kind:
     options = [option for option in typing.get_args(hint) if option is not type(None)]
     plain = options[0] if len(options) == 1 else hint
     if not isinstance(plain, Hashable) or plain not in _INFERRED:
@@ -369,7 +393,7 @@ def _infer_kind(owner: type, name: str, hint: Any) -> Kind:
 class Configurable:
     """A frozen dataclass of parameters: checked at creation, compared and hashed by value."""
 
-    def __new__(cls, *_: Any, **params: Any) -> Any:
+    def __new__(cls, *_: object, **params: object) -> Self:
         """Refuses an unknown parameter and suggests the most similar name."""
         for name in params:
             if name not in (specs := parameters_of(cls)):
@@ -397,7 +421,7 @@ class Configurable:
         pairs = [(p, getattr(self, name)) for name, p in parameters_of(type(self)).items()]
         return {p.name: p.format_value(v) for p, v in pairs if v is not UNSET and v != p.default}
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         """Returns all parameters as JSON values."""
         pairs = [(p, getattr(self, name)) for name, p in parameters_of(type(self)).items()]
         return {p.name: None if v is UNSET else p.kind.plain(v) for p, v in pairs}

@@ -11,7 +11,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -264,8 +263,13 @@ def from_table(
         >>> found.problem.probabilities[0, 0].tolist()  # of 1 with a
         [0.0, 0.0, 0.5, 0.5]
     """
-    numbers = (groups, most_arms, groups_seed, least_per_agent, least_per_arm)
-    groups, most_arms, groups_seed, *least = _check_counts(*numbers)
+    groups = None if groups is None else _check_count("groups", groups)
+    most_arms = None if most_arms is None else _check_count("most_arms", most_arms)
+    groups_seed = _check_count("groups_seed", groups_seed)
+    least = (
+        _check_count("least_per_agent", least_per_agent),
+        _check_count("least_per_arm", least_per_arm),
+    )
     smoothing = _check_smoothing(smoothing, toward, fill, split)
     points = None if levels is None else checked_levels(levels)
 
@@ -309,8 +313,8 @@ def from_table(
     )
 
 
-def _check_counts(*numbers: object) -> list[Any]:
-    """Returns the counts of `from_table`; the first two may be None."""
+def _check_count(name: str, number: object) -> int:
+    """Returns a count of `from_table`."""
     few = (1, 2**40, "give the fewest ratings that are enough")
     limits = {
         "groups": (2, 10**4, "leave it out for an agent for each value"),
@@ -318,10 +322,7 @@ def _check_counts(*numbers: object) -> list[Any]:
         "groups_seed": (0, 2**63 - 1, "give a seed of the clustering"),
         **dict.fromkeys(("least_per_agent", "least_per_arm"), few),
     }
-    return [
-        None if number is None and i < 2 else count(name, number, *limits[name])
-        for i, (name, number) in enumerate(zip(limits, numbers, strict=True))
-    ]
+    return count(name, number, *limits[name])
 
 
 def _check_smoothing(smoothing: object, toward: object, fill: object, split: object) -> float:

@@ -56,11 +56,11 @@ cache._folder = Path(os.environ["JAX_COMPILATION_CACHE_DIR"])
 _KEPT = {name: value for name, value in jax.config.values.items() if "_cache_" in name}
 
 
-# Files of tests that mostly wait: for browsers, kernels, workers, processes that are killed. One
+# Files of tests that mostly wait: for kernels, workers, processes that are killed. One
 # worker has them all, beside one worker for each core; it stays small, so that forks are quick.
 WAITING = (
     *("sweeps/test_store.py", "test_tutorials.py", "sweeps/test_dask.py", "test_notebooks.py"),
-    *("reports/test_browser.py", "sweeps/test_progress.py", "test_doors.py", "test_layers.py"),
+    *("sweeps/test_progress.py", "test_doors.py", "test_layers.py"),
 )
 # The files that take longest, in this order; what is short fills the gaps at the end.
 LONGEST = (

@@ -34,6 +34,7 @@ TESTS = {
     "fmab_jax/layouts": ("tests/algorithms",),
     "fmab_jax/draws": ("tests/algorithms",),
     "fmab_jax/core": ("tests/core", "tests/ratings", REFUSALS),
+    "fmab_jax/core/laplace.py": ("tests/core", "tests/analysis/test_privacy.py"),
     "fmab_jax/algorithms": ("tests/algorithms", "tests/test_plugs.py", REFUSALS),
     "fmab_jax/run": ("tests/run", "tests/algorithms", REFUSALS),
     "fmab_jax/analysis": ("tests/analysis", REFUSALS),
@@ -48,8 +49,7 @@ TESTS = {
 }
 # What a copy needs: the sources, the tests, and what they read.
 COPIED = ("fmab_jax", "experiments", "benchmarks", "tests", "docs", "figures", ".ci")
-LONGEST = 1800
-"""Seconds after which a run that does not end counts as caught: the mutant hangs it."""
+LONGEST = 1800  # seconds; a run that takes longer counts as caught: the mutant hangs it
 
 
 class Mutant(NamedTuple):

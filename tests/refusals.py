@@ -68,11 +68,8 @@ def write(cases: list[Case]) -> str:
 def line_of(case: Case) -> str:
     """Returns the line in which a case is refused, in an empty folder.
 
-    Names of algorithms are left out, so that a new one is no change of wording.
-
-    Raises:
-        AssertionError: If it is not refused in one line, or writes a file.
-        AttributeError: If a program would be compiled.
+    Names of algorithms are left out, so that a new one is no change of wording. AssertionError if
+    it is not refused in one line, or writes a file; AttributeError if a program would be compiled.
     """
     from fmab_jax.algorithms.base import collect_algorithms
     from fmab_jax.run import compilation, outputs

@@ -247,7 +247,7 @@ BROKEN = {
     "randomness in Python": (
         *(plays(lambda s, t, o: random_digits()[t.number - 1]), "again", "regret of seed"),
     ),
-    "the room": (plays(lambda s, t, o: int(s.pulls.shape[0] > 4)), "room", "regret of seed"),
+    "the padding": (plays(lambda s, t, o: int(s.pulls.shape[0] > 4)), "padding", "regret of seed"),
     "no number": (Bare(regret=lambda t, key: t * jnp.nan), "finite", "regret nan of seed 0"),
     "falling regret": (Bare(regret=lambda t, key: jnp.abs(t - 9.0)), "grows", "regret"),
     "too much regret": (Bare(regret=lambda t, key: 1e6 * t), "grows", "by slot"),

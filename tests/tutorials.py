@@ -31,16 +31,9 @@ def notebook(name):
 
 
 def executed(name, folder, *, seeds=None, last=None):
-    """Returns a tutorial after it ran.
+    """Returns a tutorial after it ran in a folder, with other seeds or one more cell if asked for.
 
-    Args:
-        name: Of the tutorial.
-        folder: Where docs/tutorials and what it reads are laid out; nothing is written elsewhere.
-        seeds: In place of its own number.
-        last: Code of one more cell, at the end.
-
-    Raises:
-        CellExecutionError: If a cell fails.
+    A CellExecutionError if a cell fails; nothing is written outside the folder.
     """
     book = notebook(name)
     if seeds is not None:

@@ -1,4 +1,4 @@
-"""One card: where an algorithm stands, what it took, its contract, ledger and audit.
+"""One card: where an algorithm stands, what it took, and whether it keeps its contract.
 
 python -m experiments card mine.py
 python -m experiments card mine.py --suite paper hard --quick --out first
@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from experiments.card import page, standings, suites
-from experiments.card.page import Block, Card, Code, Items, Paragraph, Section, Table
 from experiments.card.ranking import (
     LEVEL,
     SLACK,
@@ -38,26 +37,18 @@ from experiments.card.suites import (
     Suite,
     Suites,
     contestants,
-    match_trust,
 )
 from fmab_jax import __version__
 from fmab_jax.algorithms.base import Algorithm, collect_algorithms, find_by_name, load_plugin
-from fmab_jax.analysis.audit import audit
 from fmab_jax.analysis.conformance import check_algorithm
-from fmab_jax.analysis.privacy import privacy_ledger
-from fmab_jax.analysis.words import write_count, write_number, write_quantity, write_short
+from fmab_jax.analysis.words import write_count, write_quantity, write_short
 from fmab_jax.cli.options import value_of
 from fmab_jax.errors import Refusal, count, refuse
-from fmab_jax.files import check_path, refuse_taken
+from fmab_jax.files import check_path, refuse_taken, whole_file
 from fmab_jax.parameters import UNSET, parameters_of
 from fmab_jax.run.resources import MAX_SEEDS
 
-QUICK = 10
-"""Most seeds of a quick card, if none are given."""
-
-# The audit is of a federation of so many agents, at the leak of one, in so many runs.
-_AGENTS, _LEAK, _RUNS = 10, 1.0, 100_000
-_QUICK_RUNS = 10_000
+QUICK = 10  # most seeds of a quick card, if none are given
 _DIGITS = 12
 
 
@@ -101,8 +92,9 @@ def main(words: Sequence[str]) -> None:
         quick=options.quick,
         progress=lambda line: print(line, flush=True),
     )
-    page.write(card, path)
-    print("\n\n".join(map(page.markdown_of, card.sections[1].blocks)))
+    with whole_file(path) as temporary:
+        temporary.write_text(card, "utf-8", "replace")
+    print(card.split("\n## ")[2].partition("\n\n")[2].rstrip())
     print("wrote", path)
 
 
@@ -148,7 +140,9 @@ def contestant_of(owner: type[Algorithm], options: Mapping[str, Any]) -> Contest
     settings = contestant.build().settings()
     words = [text for name, text in settings.items() if name not in PARAMETERS]
     label = ", ".join([owner.title or owner.name, *words, *["no noise"] * noiseless])
-    label = next((each.label for each in contestants() if _is_same(each, contestant)), label)
+    label = next(
+        (shipped.label for shipped in contestants() if _is_same(shipped, contestant)), label
+    )
     return Contestant(label, owner, options)
 
 
@@ -182,8 +176,8 @@ def make_card(
     seeds: int | None = None,
     quick: bool = False,
     progress: Callable[[str], object] = lambda line: None,
-) -> Card:
-    """Runs an algorithm on suites (by default all), and returns its card.
+) -> str:
+    """Runs an algorithm on suites (by default all), and returns its card as Markdown.
 
     A suite has ``seeds``, by default its own number; at most `QUICK` of these if the card is
     ``quick``, which then says so. ``progress`` gets a line before each step.
@@ -202,11 +196,9 @@ def make_card(
         remedy = f"{reason}: give --seeds to run it all the same, or other parameters"
         refuse("contestant", contestant.label, "an algorithm that fits a suite", remedy)
     # Before the suites, which take longest: an algorithm that fails is refused first.
-    progress("contract, ledger and audit ...")
+    progress("contract ...")
     described, contract = _describe(contestant), _check_contract(contestant)
-    ledger = _ledger([(suite, plans[suite.name]) for suite in used])
-    audited = _audit(contestant, _QUICK_RUNS if quick else _RUNS)
-    twin = next((each for each in contestants() if each.label == contestant.label), None)
+    twin = next((shipped for shipped in contestants() if shipped.label == contestant.label), None)
     same = contestant.label if twin and _is_same(twin, contestant) else ""
     label = f"{contestant.label} (this card)" if twin and not same else contestant.label
     results = []
@@ -223,18 +215,17 @@ def make_card(
         }
         order = tuple(rankings[group] for group in planned.algorithms)
         results.append(Result(suite, planned, order))
-    sections = [
-        Section("The algorithm", (Items(described),)),
-        Section("Ranks", _ranks(results)),
+    parts = [
+        f"# {page.escape(f'Benchmark card: {contestant.label}')}",
+        page.escape(_lead(contestant.label, suites, seeds, quick)),
+        page.write_section("The algorithm", [page.write_items(described)]),
+        page.write_section("Ranks", _ranks(results)),
         *(_suite(result, standings, contestant, label) for result in results),
-        Section("The contract", (Items(contract),)),
-        Section("The privacy ledger", ledger),
-        Section("The audit", audited),
-        Section("The suites", _about(suites, results)),
-        *[Section("How to cite", _cite(contestant, suites, standings))] * (not quick),
+        page.write_section("The contract", [page.write_items(contract)]),
+        page.write_section("The suites", _about(suites, results)),
+        *[page.write_section("How to cite", _cite(contestant, suites, standings))] * (not quick),
     ]
-    lead = _lead(contestant.label, suites, seeds, quick)
-    return Card(f"Benchmark card: {contestant.label}", lead, sections)
+    return "\n\n".join(parts) + "\n"
 
 
 def _lead(label: str, suites: Suites, seeds: int | None, quick: bool) -> str:
@@ -272,7 +263,7 @@ def _write_leak(leak: float) -> str:
     return "no bound" if math.isinf(leak) else f"leak ε = {leak:g}"
 
 
-def _ranks(results: Sequence[Result]) -> list[Block]:
+def _ranks(results: Sequence[Result]) -> list[str]:
     note = (
         "All that are ranked together leak the same in the same view, to the reader of it that "
         "sees most. A rank is what paired differences leave open: two are compared on the seeds "
@@ -292,12 +283,12 @@ def _ranks(results: Sequence[Result]) -> list[Block]:
         _table("Ranks by regret at T", results, lambda ranking: ranking.rank),
         _table("Ranks at equal links", results, lambda ranking: ranking.rank_at_equal_links),
         _table("Who has the least regret", results, lambda ranking: ranking.leader),
-        Items(about),
-        Paragraph(note),
+        page.write_items(about),
+        page.escape(note),
     ]
 
 
-def _table(caption: str, results: Sequence[Result], cell: Callable[[Ranking], str]) -> Table:
+def _table(caption: str, results: Sequence[Result], cell: Callable[[Ranking], str]) -> str:
     """Returns a table with a row for each view and suite, and a column for each leak."""
     groups = dict.fromkeys(ranking.group for result in results for ranking in result.rankings)
     leaks = list(dict.fromkeys(group.leak for group in groups))
@@ -308,19 +299,20 @@ def _table(caption: str, results: Sequence[Result], cell: Callable[[Ranking], st
             row = [cells.get(Group(view, leak), "–") for leak in leaks]
             if set(row) != {"–"}:
                 rows.append((view, result.suite.name, *row))
-    return Table(caption, ("view", "suite", *map(_write_leak, leaks)), rows)
+    return page.write_table(caption, ("view", "suite", *map(_write_leak, leaks)), rows)
 
 
-def _suite(result: Result, standings: Standings, contestant: Contestant, label: str) -> Section:
+def _suite(result: Result, standings: Standings, contestant: Contestant, label: str) -> str:
     suite, title = result.suite, f"Suite {result.suite.name}"
     if not result.rankings:
-        return Section(title, (Paragraph(f"{suite.about} Not run, {result.plan.absent['']}."),))
+        reason = f"{suite.about} Not run, {result.plan.absent['']}."
+        return page.write_section(title, [page.escape(reason)])
     about = (
         f"{suite.about} {write_quantity('M = ', suite.problem.agents, 'agent')}, "
         f"{write_quantity('K = ', suite.problem.arms, 'arm')}, T = {write_count(suite.horizon)}, "
         f"{result.plan.seeds:,} seeds."
     )
-    calls = {each.label: each for each in contestants()}
+    calls = {shipped.label: shipped for shipped in contestants()}
     regrets, costs = [], []
     for ranking in result.rankings:
         group, run, best = ranking.group, ranking.run, ranking.best
@@ -362,13 +354,9 @@ def _suite(result: Result, standings: Standings, contestant: Contestant, label: 
             f"largest regret, the seeds above {TAIL} × median, and “best arm lost, or a worse one "
             "played” are about them."
         )
-    blocks: list[Block] = [
-        Paragraph(about),
-        Table("Regret", heads, regrets),
-        Table("What it took", cost_heads, costs),
-        *map(Paragraph, notes),
-    ]
-    return Section(title, blocks)
+    tables = [("Regret", heads, regrets), ("What it took", cost_heads, costs)]
+    blocks = [page.escape(about), *(page.write_table(*table) for table in tables)]
+    return page.write_section(title, [*blocks, *map(page.escape, notes)])
 
 
 def _write_bound(standings: Standings, result: Result, ranking: Ranking) -> str:
@@ -389,60 +377,7 @@ def _check_contract(contestant: Contestant) -> list[str]:
     return check_algorithm(algorithm, horizon=300, seeds=8)
 
 
-def _ledger(plans: Sequence[tuple[Suite, Plan]]) -> list[Block]:
-    suite, planned = next(pair for pair in plans if pair[1].algorithms)
-    groups = planned.algorithms
-    group = next((each for each in groups if each.leak == _LEAK), next(iter(groups)))
-    algorithm, agents = groups[group], suite.problem.agents
-    rows = [
-        (
-            row.viewer,
-            row.observation,
-            _write_epsilon(row.epsilon),
-            _write_epsilon(row.epsilon_at_delta),
-        )
-        + (row.why, row.source or "–")
-        for row in privacy_ledger(algorithm, agents)
-    ]
-    settings = ", ".join(algorithm.settings().values()) or "default settings"
-    leak = "" if group == UNBOUNDED else f", which leaks {group.leak:g} in the view “{group.view}”"
-    caption = f"Who sees what of one reward, with {agents} agents at {settings}{leak}"
-    heads = ("who", "what they see", "ε, pure", "ε up to δ = 10⁻⁶", "why", "source")
-    return [Table(caption, heads, rows)]
-
-
-def _write_epsilon(value: float) -> str:
-    return "no bound" if math.isinf(value) else f"{value:.4g}"
-
-
-def _audit(contestant: Contestant, runs: int) -> list[Block]:
-    try:
-        values = match_trust(contestant, _AGENTS, [_LEAK]).values
-        if not values:
-            return [Paragraph("It does not apply: no ε is claimed that could be contradicted.")]
-        group, value = next(iter(values.items()))
-        report = audit(contestant.build(value), _AGENTS, runs=runs)
-    except Refusal as error:
-        return [Paragraph(f"It does not apply: {error}.")]
-    rows = [
-        (finding.viewer, finding.stream, _write_epsilon(finding.claim))
-        + (f"{finding.lower:.4f}", finding.verdict)
-        for finding in report.findings
-    ]
-    caption = f"Empirical lower bounds on pure ε beside the claims, with {_AGENTS} agents"
-    note = (
-        f"{report.runs:,} runs of each of two data sets that differ in one reward, at "
-        f"{contestant.parameter} = {value:.4g}, which leaks {_LEAK:g} in the view “{group.view}”. "
-        f"All bounds together are wrong with a chance of {write_number(report.level)} at most."
-    )
-    unseen = [
-        f"Not shown: {each.viewer}, {each.observation}: {each.why}." for each in report.unseen
-    ]
-    heads = ("who", "what is seen", "claim", "lower bound", "verdict")
-    return [Table(caption, heads, rows), Paragraph(note), *[Items(unseen)] * bool(unseen)]
-
-
-def _about(suites: Suites, results: Sequence[Result]) -> list[Block]:
+def _about(suites: Suites, results: Sequence[Result]) -> list[str]:
     rows = [
         (suite.name, suite.about, str(suite.problem.agents), str(suite.problem.arms))
         + (write_count(suite.horizon), str(suite.root_seed), f"{planned.seeds or 'none'}")
@@ -458,14 +393,14 @@ def _about(suites: Suites, results: Sequence[Result]) -> list[Block]:
         "(Student t). Best arm lost, or a worse one played: Clopper-Pearson. Trials per second are "
         "those of this machine."
     )
-    return [Table("Suites", heads, rows), Paragraph(note)]
+    return [page.write_table("Suites", heads, rows), page.escape(note)]
 
 
-def _cite(contestant: Contestant, suites: Suites, standings: Standings) -> list[Block]:
+def _cite(contestant: Contestant, suites: Suites, standings: Standings) -> list[str]:
     line = (
         f"{contestant.label}, benchmark card, suites version {suites.version} "
         f"(sha256 {suites.digest[:_DIGITS]}), fmab_jax {__version__}."
     )
-    packages = ", ".join(sorted({each.package for each in standings.table.values()}))
+    packages = ", ".join(sorted({standing.package for standing in standings.table.values()}))
     text = f"The standings that it is ranked against were computed by fmab_jax {packages}."
-    return [Code(line), Paragraph(text)]
+    return [f"```text\n{line}\n```", page.escape(text)]

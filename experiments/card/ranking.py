@@ -13,12 +13,9 @@ from experiments.card.suites import Group
 from experiments.several import Entrant, Place, Ranks, interval_text
 from fmab_jax.analysis.bands import lost_interval
 
-LEVEL = 0.95
-"""Of all intervals of a ranking together, and of every other interval by itself."""
-TAIL = 3
-"""A regret above so many times the median is far out."""
-SLACK = 1.1
-"""At equal links: those with at most so many times the links."""
+LEVEL = 0.95  # of all intervals of a ranking together, and of every other interval by itself
+TAIL = 3  # a regret above so many times the median is far out
+SLACK = 1.1  # at equal links: those with at most so many times the links
 
 
 def write_mean(values: np.ndarray) -> str:
@@ -65,7 +62,9 @@ def rank_run(
         more = f"{interval_text(ranks.more(label, leader))} in regret"
         more = f"{interval_text(percent)} %" if math.isfinite(percent[1]) else more
     place, places = ranks.places[label], (ranks.places, equal)
-    rank, at_equal_links = (_write_rank(each[label], len(each)) for each in places)
+    rank, at_equal_links = (
+        _write_rank(group_places[label], len(group_places)) for group_places in places
+    )
     best = runs[leader]
     return Ranking(group, run, place, rank, at_equal_links, leader, best, more)
 

@@ -19,17 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from experiments.card.suites import (
-    COSTS,
-    FOLDER,
-    UNBOUNDED,
-    Contestant,
-    Group,
-    Suite,
-    Suites,
-    cost_of,
-    match_trust,
-)
+from experiments.card import suites
 from fmab_jax import __version__
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis import theory
@@ -39,7 +29,7 @@ from fmab_jax.run.contract import check_statements
 from fmab_jax.run.netcdf import load, save
 from fmab_jax.sweeps.simulate import simulate
 
-FILE = FOLDER / "standings.nc"
+FILE = suites.FOLDER / "standings.nc"
 # Instances over which a lower bound is averaged: those of the first seeds.
 _INSTANCES = 50
 # Series that have one number for each seed, and their types in the file.
@@ -61,14 +51,17 @@ class Run(NamedTuple):
 class Plan(NamedTuple):
     """How a contestant takes part in a suite."""
 
-    algorithms: dict[Group, Algorithm]  # equal ones are run once
-    values: dict[Group, float]  # of the parameter that is matched; NaN without one
+    algorithms: dict[suites.Group, Algorithm]  # equal ones are run once
+    values: dict[suites.Group, float]  # of the parameter that is matched; NaN without one
     absent: dict[str, str]  # why it takes no part, by view; by "" where in none
     seeds: int
 
 
 def plan(
-    contestant: Contestant, suite: Suite, seeds: int | None = None, most: int | None = None
+    contestant: suites.Contestant,
+    suite: suites.Suite,
+    seeds: int | None = None,
+    most: int | None = None,
 ) -> Plan:
     """Returns how a contestant takes part in a suite, having checked that it can.
 
@@ -82,17 +75,17 @@ def plan(
     # A wrong statement is the algorithm's own fault, in every suite.
     check_statements(usual, exchange, suite.problem.arms)
     try:
-        values, absent = match_trust(contestant, suite.problem.agents, suite.leaks)
+        values, absent = suites.match_trust(contestant, suite.problem.agents, suite.leaks)
         algorithms = {group: contestant.build(value) for group, value in values.items()}
         if not algorithms:
-            algorithms = {UNBOUNDED: usual}
-            values = {UNBOUNDED: 1.0 if contestant.parameter else math.nan}
+            algorithms = {suites.UNBOUNDED: usual}
+            values = {suites.UNBOUNDED: 1.0 if contestant.parameter else math.nan}
         first = next(iter(algorithms.values()))
         bind(first, suite.problem_for(first), suite.horizon, times=[suite.horizon])
     except Refusal as error:
         return _absent_plan(error)
     # A cost that takes too long here has no seeds in the suite.
-    due = suite.seeds.get(cost_of(first), 0)
+    due = suite.seeds.get(suites.cost_of(first), 0)
     number = seeds if seeds is not None else min(due, most if most is not None else due)
     if not number:
         return Plan({}, {}, {"": "because simulating it takes too long here"}, 0)
@@ -106,9 +99,9 @@ def _absent_plan(error: Refusal) -> Plan:
     return Plan({}, {}, {"": f"because it does not fit ({error})"}, 0)
 
 
-def play(planned: Plan, suite: Suite) -> Iterator[tuple[list[Group], Run]]:
+def play(planned: Plan, suite: suites.Suite) -> Iterator[tuple[list[suites.Group], Run]]:
     """Runs a plan; yields each run with the groups that it is for."""
-    groups_of: dict[Algorithm, list[Group]] = {}
+    groups_of: dict[Algorithm, list[suites.Group]] = {}
     for group, algorithm in planned.algorithms.items():
         groups_of.setdefault(algorithm, []).append(group)
     for algorithm, groups in groups_of.items():
@@ -118,7 +111,7 @@ def play(planned: Plan, suite: Suite) -> Iterator[tuple[list[Group], Run]]:
         yield groups, _run_of(data, algorithm, suite, problem.agents)
 
 
-def _run_of(data: xr.Dataset, algorithm: Algorithm, suite: Suite, agents: int) -> Run:
+def _run_of(data: xr.Dataset, algorithm: Algorithm, suite: suites.Suite, agents: int) -> Run:
     times = suite.problem.agents / agents
     priced = data.priced.values | (data.side.values == "server")
     last = data.links.isel(time=-1, meter=np.flatnonzero(priced))
@@ -138,8 +131,8 @@ class Standing(NamedTuple):
 
     key: str  # digest of the configurations: another one is computed anew
     package: str  # version that ran it
-    groups: dict[Group, Run]
-    values: dict[Group, float]
+    groups: dict[suites.Group, Run]
+    values: dict[suites.Group, float]
     absent: dict[str, str]
 
 
@@ -156,7 +149,7 @@ class Standings:
     table: dict[tuple[str, str], Standing] = field(default_factory=dict)
     lower: dict[tuple[str, float], tuple[float, float]] = field(default_factory=dict)
 
-    def members(self, suite: str, group: Group) -> dict[str, Run]:
+    def members(self, suite: str, group: suites.Group) -> dict[str, Run]:
         """Returns the runs of a group of a suite, by label."""
         return {
             label: standing.groups[group]
@@ -206,7 +199,7 @@ def read(path: str | os.PathLike[str], digest: str) -> Standings:
             series = {name: data[name].values[part] for name in _SERIES}
             run = Run(**series, stand_ins=entry["stand_ins"], trials_per_s=entry["rate"])
             for view, leak, value in entry["groups"]:
-                group = Group(view, float(leak))
+                group = suites.Group(view, float(leak))
                 groups[group] = run
                 values[group] = math.nan if value is None else value
         standing = Standing(row["key"], row["package"], groups, values, row["absent"])
@@ -247,9 +240,9 @@ def write(standings: Standings, path: str | os.PathLike[str]) -> Path:
 
 
 def complete(
-    suites: Suites,
-    contestants: tuple[Contestant, ...],
-    known: Standings | None,
+    used: suites.Suites,
+    contestants: tuple[suites.Contestant, ...],
+    previous: Standings | None,
     seeds: Mapping[str, int] | None = None,
     only: Collection[str] = (),
 ) -> Iterator[tuple[Standings, str]]:
@@ -258,15 +251,15 @@ def complete(
     Known results of others than the contestants are dropped. ``seeds`` are by suite, by default its
     own; ``only`` are the labels of those who are computed now, by default all.
     """
-    pairs = [(suite, each) for each in contestants for suite in suites.suites.values()]
+    pairs = [(suite, entrant) for entrant in contestants for suite in used.suites.values()]
     # Cheap ones come first: a run that is stopped then has most of the results.
-    pairs.sort(key=lambda pair: COSTS.index(cost_of(pair[1].build())))
-    standings = Standings(suites.version, suites.digest)
-    if known and known.digest == suites.digest:
+    pairs.sort(key=lambda pair: suites.COSTS.index(suites.cost_of(pair[1].build())))
+    standings = Standings(used.version, used.digest)
+    if previous and previous.digest == used.digest:
         keys = [(suite.name, contestant.label) for suite, contestant in pairs]
-        standings.table = {key: known.table[key] for key in keys if key in known.table}
-        standings.lower = dict(known.lower)
-    for suite in suites.suites.values():
+        standings.table = {key: previous.table[key] for key in keys if key in previous.table}
+        standings.lower = dict(previous.lower)
+    for suite in used.suites.values():
         if not any(name == suite.name for name, _ in standings.lower):
             bounds = lower_bounds(suite)
             standings.lower |= {(suite.name, leak): pair for leak, pair in bounds.items()}
@@ -287,7 +280,7 @@ def complete(
     yield standings, "all is there"
 
 
-def _key(planned: Plan, suite: Suite) -> str:
+def _key(planned: Plan, suite: suites.Suite) -> str:
     algorithms = [
         [[group.view, repr(group.leak)], algorithm.describe()]
         for group, algorithm in planned.algorithms.items()
@@ -297,7 +290,7 @@ def _key(planned: Plan, suite: Suite) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def lower_bounds(suite: Suite) -> dict[float, tuple[float, float]]:
+def lower_bounds(suite: suites.Suite) -> dict[float, tuple[float, float]]:
     """Returns lower bounds on final regret by leak: of agents together, and of each alone.
 
     Averaged over the instances of the first seeds. Infinite leak is no privacy. Empty where agents

@@ -33,18 +33,16 @@ from fmab_jax.parameters import parameters_of
 from fmab_jax.sweeps.subjects import RandomProblem
 
 FOLDER = Path(__file__).parent
+# What a seed costs: rounds of an elimination, episodes, slots of one policy, or of many.
 COSTS = ("rounds", "episodes", "shared", "slots")
-"""What a seed costs: rounds of an elimination, episodes, slots of one policy, or of many."""
-PARAMETERS = ("epsilon", "epsilon_message")
-"""What the card sets; the first of them that an algorithm has."""
+PARAMETERS = ("epsilon", "epsilon_message")  # the card sets the first of them that there is
+# Whom a leak is about, and how it is counted.
 VIEWS = {
     "messages": "whoever reads single messages, pure",
     "sums": "whoever sees secure sums and no message, up to δ = 10⁻⁶",
     "actions": "whoever sees actions alone, up to δ = 10⁻⁶",
 }
-"""Whom a leak is about, and how it is counted."""
-NO_BOUND = "no bound"
-"""The view of algorithms that no epsilon covers."""
+NO_BOUND = "no bound"  # the view of algorithms that no epsilon covers
 
 # Epsilons between which one is searched, the relative error of its leak, and its digits.
 _ENDS = 1e-7, 1e7

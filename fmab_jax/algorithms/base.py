@@ -37,6 +37,7 @@ from fmab_jax.core.plugins import imported as import_file
 from fmab_jax.core.plugins import imported_module as import_name
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
+from fmab_jax.core.shapes import Record
 from fmab_jax.core.trials import Trial
 from fmab_jax.core.worlds import World
 from fmab_jax.errors import PlainText, check_frozen_class, did_you_mean, real, refuse
@@ -224,7 +225,7 @@ class Algorithm(Configurable):
             return (worst._replace(viewer=together(size), over=min(worst.over, 1)),)
         return (Disclosure(together(size), "all that they are told", float("inf"), "not stated"),)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Record:
         """Returns an identity for JSON: name, parameters, and a digest of foreign source."""
         digest = source_digest(type(self))
         return {"algorithm": self.name, **self.plain(), **({"code": digest} if digest else {})}
@@ -248,9 +249,7 @@ def _list_rows(exchange: Exchange, reason: str) -> tuple[Disclosure, ...]:
     return (*rows, Disclosure(ACTIONS, "actions", float("inf"), reason))
 
 
-def collect_numbers(
-    algorithm: Algorithm, exchange: Exchange, horizon: int
-) -> dict[str, np.float64]:
+def collect_numbers(algorithm: Algorithm, exchange: Exchange, horizon: int) -> dict[str, Any]:
     """Returns ``params`` of the equations: the result of `values`.
 
     A class outside this package also gets every field that is a number.
@@ -356,7 +355,7 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
         refuse("plugin", spec, "an existing .py file or a module", "check the path")
     with foreign_refused("plugin", spec, "a file or module that can be imported"):
         module = import_file(path) if path.suffix == ".py" else import_name(spec)
-    owners, laws = list[Any](find_algorithms(module)), list(defined_in(module, Law))
+    owners, laws = list(find_algorithms(module)), list(defined_in(module, Law))
     noises, changing = list(defined_in(module, Mechanism)), list(defined_in(module, World))
     pairs = (pair for kind in (owners, laws, noises, changing) for pair in combinations(kind, 2))
     for first, second in pairs:
@@ -431,7 +430,7 @@ def read_statement(owner: type[Algorithm], name: str) -> str:
     return f"{text} (said of {title}, not of {owner.name})"
 
 
-def list_algorithms() -> list[dict[str, Any]]:
+def list_algorithms() -> list[Record]:
     """Returns all algorithms: name, title, source, communication, trust, parameters.
 
     Returns:

@@ -173,7 +173,7 @@ def compute_weights(slot: Slot) -> Float[Array, "agent degree"]:
     return jnp.where(is_neighbour, 1.0 / (most + 1.0), 0.0)
 
 
-def compute_momentum(step: Scalar, base: Scalar) -> Scalar:
+def compute_momentum(step: Scalar, base: Scalar | float) -> Scalar:
     """Returns b_m = T_{m-2}(1 / l) / T_m(1 / l) of step m, 0 in the first.
 
     With it y_m = P y_{m-1} + b_m (P y_{m-1} - y_{m-2}) is T_m(P / l) y_0 / T_m(1 / l): Chebyshev's

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -21,7 +21,7 @@ from jaxtyping import Float, Int
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis.accountant import LEAST_DELTA, epsilon_at
 from fmab_jax.analysis.events import VIEWS, Numbers, Rule, Stream, bound_epsilon, choose_event
-from fmab_jax.analysis.exposures import Unseen, list_exposures
+from fmab_jax.analysis.exposures import Exposure, Unseen, list_exposures
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.core.scope import own_settings
@@ -141,14 +141,14 @@ class Audit:
 
 
 def audit(
-    algorithm: Any,
-    agents: Any = None,
+    algorithm: Algorithm,
+    agents: int | None = None,
     *,
-    view: Any = None,
-    delta: Any = 0.0,
-    runs: Any = RUNS,
-    level: Any = LEVEL,
-    root_seed: Any = 0,
+    view: str | None = None,
+    delta: float = 0.0,
+    runs: int = RUNS,
+    level: float = LEVEL,
+    root_seed: int = 0,
 ) -> Audit:
     """Looks for an event that tells neighbouring data apart better than the claim allows.
 
@@ -226,7 +226,7 @@ def audit(
     )
 
 
-def _measure_findings(exposure: Any, rule: Rule) -> list[Finding]:
+def _measure_findings(exposure: Exposure, rule: Rule) -> list[Finding]:
     """Chooses data and an event for each stream, and counts the event on other runs."""
     streams, first = exposure.streams(), 0
     if exposure.compete:
@@ -274,7 +274,7 @@ def _measure_findings(exposure: Any, rule: Rule) -> list[Finding]:
 
 
 def _draw_sides(
-    exposure: Any, streams: Sequence[Stream], batch: int
+    exposure: Exposure, streams: Sequence[Stream], batch: int
 ) -> Iterator[tuple[int, int, Numbers]]:
     """Yields (stream, side, numbers) of a batch; streams with the same data share its draws."""
     sides = [(stream.without_reward, stream.with_reward) for stream in streams]
@@ -286,7 +286,7 @@ def _draw_sides(
 
 
 def _draw_pilots(
-    exposure: Any, streams: Sequence[Stream], runs: int, first: int
+    exposure: Exposure, streams: Sequence[Stream], runs: int, first: int
 ) -> list[list[Numbers]]:
     """Returns the numbers of the first ``runs`` runs, by stream and side."""
     parts: list[tuple[list[Numbers], list[Numbers]]] = [([], []) for _ in streams]

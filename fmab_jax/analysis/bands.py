@@ -11,7 +11,6 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -159,7 +158,7 @@ def paired_difference(
     second: xr.DataArray,
     level: float = 0.95,
     kind: str = "simultaneous",
-    **options: Any,
+    **options: int,
 ) -> xr.Dataset:
     """Returns the band of ``first - second``, seed by seed.
 

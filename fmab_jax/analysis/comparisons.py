@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -24,6 +24,7 @@ from fmab_jax.analysis.costs import read_cost
 from fmab_jax.analysis.questions import list_differences, write_label
 from fmab_jax.analysis.statements import Comparison, Participant, Question
 from fmab_jax.analysis.tables import check_result
+from fmab_jax.core.shapes import Record
 from fmab_jax.errors import real, refuse
 
 
@@ -31,7 +32,7 @@ class _Run(NamedTuple):
     """Regret of one configuration at T."""
 
     data: xr.Dataset
-    question: dict[str, Any]  # see `read_question`
+    question: Record  # see `read_question`
     root_seed: int | None  # None where the results do not say it
     looks: int  # numbers of seeds at which the run could stop; 0 for a fixed number
     seeds: np.ndarray | None  # which; None where single ones are not kept
@@ -139,10 +140,10 @@ def compare_all(
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
     if isinstance(data, xr.Dataset) and {"regret", "regret_mean"} & set(data):
         return adjust_p_values(_compare_grid(data, level))
-    if isinstance(data, xr.Dataset) or not isinstance(data, Mapping) or not data:
+    if not isinstance(data, Mapping) or isinstance(data, xr.Dataset) or not data:
         allowed = "the results of a sweep, or runs by label"
         refuse("data", type(data).__name__, allowed, "write {'label': data}")
-    runs: dict[str, Any] = {str(label): run for label, run in data.items()}
+    runs = {str(label): run for label, run in data.items()}
     comparisons, has_unlike = compare_runs(runs, level)
     if has_unlike:
         warnings.warn(questions.DIFFERENT_QUESTIONS, stacklevel=2)

@@ -6,7 +6,6 @@ import copy
 import json
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import jax
 import numpy as np
@@ -16,6 +15,7 @@ from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.core.curves import MAX_POINTS
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards.contract import check_everywhere
+from fmab_jax.core.shapes import PyTree
 from fmab_jax.core.trials import Outcome
 from fmab_jax.errors import count, refuse
 from fmab_jax.run import batches, compilation
@@ -73,7 +73,7 @@ def check_algorithm(
     same = partial(_check_same, algorithm)
     # Every slot, which also shows that regret is exact wherever it is recorded.
     slots, one_device = np.arange(horizon + 1), tuple(devices[:1])
-    config, room = bound(times=slots), pad_agents(problem.agents)
+    config, padded = bound(times=slots), pad_agents(problem.agents)
     whole = run([config], 8, one_device)
     _check_at_most(algorithm, whole, config)
     compilation.compile_program.cache_clear()
@@ -85,13 +85,15 @@ def check_algorithm(
     # A neighbour of the same program ends sooner; without one, it is the same trial.
     short = slots * max(1, horizon // 3) // horizon
     neighbour = config._replace(
-        trial=algorithm.bind(problem, int(short[-1]), exchange=config.exchange, padded_agents=room),
+        trial=algorithm.bind(
+            problem, int(short[-1]), exchange=config.exchange, padded_agents=padded
+        ),
         grid=np.pad(short, (0, len(config.grid) - len(short)), mode="edge"),
     )
     neighbour = neighbour if neighbour.program == config.program else config
     mixed = run([config, neighbour], 8, one_device)
     same("batch", *jax.tree.map(lambda rows: rows[::2], (whole, mixed)))
-    same("room", whole, run([bound(times=slots, padded_agents=4 * room)], 8, one_device))
+    same("padding", whole, run([bound(times=slots, padded_agents=4 * padded)], 8, one_device))
     unchecked = {}
     if len(devices) > 1:
         same("devices", whole, run([config], 8 * len(devices), tuple(devices)))
@@ -148,7 +150,7 @@ def _check_at_most(algorithm: Algorithm, outcome: Outcome, config: Config) -> No
         raise_breach(algorithm, "grows", violation)
 
 
-def _check_same(algorithm: Algorithm, promise: str, first: Any, second: Any) -> None:
+def _check_same(algorithm: Algorithm, promise: str, first: PyTree, second: PyTree) -> None:
     """Compares bytes, because == calls NaN unequal to itself and -0.0 equal to 0.0."""
     for (path, one), two in zip(tree_leaves_with_path(first), jax.tree.leaves(second), strict=True):
         for seed, (first_row, second_row) in enumerate(zip(one, two, strict=True)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -13,8 +13,12 @@ import xarray as xr
 from fmab_jax.algorithms.base import Algorithm, collect_algorithms
 from fmab_jax.analysis.accountant import DELTA, epsilon_at
 from fmab_jax.core.ledgers import read_rows
+from fmab_jax.core.shapes import Record
 from fmab_jax.errors import choice, price, refuse
 from fmab_jax.run.attributes import json_attr, parse_study
+
+if TYPE_CHECKING:
+    from fmab_jax.analysis.statements import Participant
 
 NO_MESSAGES = "nothing is told"
 """The view of a run without messages."""
@@ -87,7 +91,7 @@ def read_exposure(data: xr.Dataset) -> Cost:
     return Cost(leak, view, trust=(_SECURE if secure else _MESSAGE) + actions)
 
 
-def _list_epsilons(row: Mapping[str, Any]) -> set[float]:
+def _list_epsilons(row: Record) -> set[float]:
     """Returns pure epsilons; up to the usual delta if the noise has none."""
     epsilons = set()
     for epsilon, over, *scale in row["leaks"]:
@@ -98,7 +102,7 @@ def _list_epsilons(row: Mapping[str, Any]) -> set[float]:
     return epsilons
 
 
-def _read_leak(data: xr.Dataset, row: Mapping[str, Any]) -> float:
+def _read_leak(data: xr.Dataset, row: Record) -> float:
     """Returns the epsilon of a row of the ledger for one configuration."""
     least, most = min(_list_epsilons(row)), max(_list_epsilons(row))
     if least < most:  # several configurations: the coordinate has the epsilon of this one
@@ -107,15 +111,15 @@ def _read_leak(data: xr.Dataset, row: Mapping[str, Any]) -> float:
     return most
 
 
-def _parse_number(value: Any) -> float:
+def _parse_number(value: str | float | None) -> float:
     """Returns a label as a number; NaN for a text that is none."""
     try:
-        return float(value)
+        return math.nan if value is None else float(value)
     except (TypeError, ValueError):
         return math.nan
 
 
-def _select_rows(data: xr.Dataset) -> list[Mapping[str, Any]]:
+def _select_rows(data: xr.Dataset) -> list[Record]:
     """Returns the rows of a ledger that are about one configuration; [] where that is unknown.
 
     A sweep has one ledger: its rows name their algorithm, and the swept values that they are about.
@@ -132,7 +136,7 @@ def _select_rows(data: xr.Dataset) -> list[Mapping[str, Any]]:
     )
 
 
-def _read_labels(data: xr.Dataset) -> dict[str, Any]:
+def _read_labels(data: xr.Dataset) -> dict[str, str | float]:
     """Returns the swept values of one configuration."""
     return {str(name): x.values.item() for name, x in data.coords.items() if not x.ndim}
 
@@ -144,7 +148,7 @@ def _read_algorithm(data: xr.Dataset) -> str:
     return str(entry.get("algorithm", "")) if isinstance(entry, dict) else str(entry)
 
 
-def _is_about(condition: str, labels: Mapping[str, Any]) -> bool | None:
+def _is_about(condition: str, labels: Mapping[str, str | float]) -> bool | None:
     """Tells whether words such as "epsilon 0.5 or 1" are about these labels; None for unknown."""
     if not condition:
         return True
@@ -169,7 +173,7 @@ def find_algorithm(data: xr.Dataset) -> type[Algorithm] | None:
     return collect_algorithms().get(_read_algorithm(data) or str(data.attrs.get("algorithm", "")))
 
 
-def read_setting(data: xr.Dataset, name: str, default: Any) -> Any:
+def read_setting(data: xr.Dataset, name: str, default: object) -> object:
     """Returns the value of a parameter of one configuration: a number, a text, or the default.
 
     Results write down no default. A number that is none, such as no round budget, is None.
@@ -207,7 +211,7 @@ def write_leak(cost: Cost) -> str:
     return "no bound" if math.isinf(cost.leak) else f"{cost.leak:.4g}"
 
 
-def find_shared_view(costs: Iterable[Any]) -> str:
+def find_shared_view(costs: Iterable[Cost | Participant]) -> str:
     """Returns what is seen wherever the leak of a `Cost` or `Participant` is a number, or ""."""
     views = {cost.view for cost in costs if cost.is_bounded}
     return views.pop() if len(views) == 1 else ""
@@ -223,7 +227,7 @@ def write_leak_cell(cost: Cost, view: str) -> str:
     return add_view(write_leak(cost), cost, view)
 
 
-def add_view(leak: str, cost: Any, view: str) -> str:
+def add_view(leak: str, cost: Cost | Participant, view: str) -> str:
     """Writes a leak with what is seen, where that is another view than the one that is named."""
     return f"{leak} ({cost.view})" if cost.is_bounded and cost.view != view else leak
 

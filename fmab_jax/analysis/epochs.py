@@ -10,12 +10,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
+from numpy.typing import ArrayLike
 
 from fmab_jax.algorithms.families import schedule
 from fmab_jax.core.evidence import private_divergence
@@ -58,7 +59,7 @@ class Schedule:
 
 
 def epochs(
-    gaps: Any,
+    gaps: ArrayLike,
     reporting: int,
     horizon: int,
     epsilon: float | None,
@@ -203,7 +204,12 @@ def crossover_epsilon(
 
 
 def plan_epochs(
-    gaps: Any, reporting: int, horizon: Any, epsilon: Any, rounds: Any, schedule_gap: Any
+    gaps: ArrayLike,
+    reporting: int,
+    horizon: int,
+    epsilon: float | None,
+    rounds: int | None,
+    schedule_gap: float | None,
 ) -> Schedule:
     """Returns the schedule of checked arguments; these are as in `epochs`."""
     remedy = "subtract every global mean from the largest"
@@ -251,17 +257,17 @@ def plan_epochs(
 
 
 @partial(jax.jit, static_argnums=0)
-def _map_epochs(equation: Callable[..., Array], common: Any, *rows: Array) -> Array:
+def _map_epochs(equation: Callable[..., Array], common: schedule.Setting, *rows: Array) -> Array:
     """Returns an equation of `schedule` in every epoch."""
     return jax.vmap(partial(equation, setting=common))(*rows)
 
 
-def _grow_pulls(pulls: Any, epoch: Float[np.ndarray, " epoch"]) -> Float[np.ndarray, " epoch"]:
+def _grow_pulls(pulls: Array, epoch: Float[np.ndarray, " epoch"]) -> Float[np.ndarray, " epoch"]:
     """Returns S_r = max(ceil(S(r)), S_{r-1} + 1)."""
     return np.maximum.accumulate(np.asarray(pulls) - epoch) + epoch
 
 
-def lai_robbins(means: Any, horizon: int, agents: int = 1, *, alone: bool = False) -> float:
+def lai_robbins(means: ArrayLike, horizon: int, agents: int = 1, *, alone: bool = False) -> float:
     """Returns what any algorithm that is good everywhere must lose, in the end, without privacy.
 
     The sum over worse arms of gap / kl(mean, best mean), times the logarithm of all pulls. "Good
@@ -298,7 +304,12 @@ def lai_robbins(means: Any, horizon: int, agents: int = 1, *, alone: bool = Fals
 
 
 def private_lower_bound(
-    means: Any, epsilon: float | None, horizon: int, agents: int = 1, *, alone: bool = False
+    means: ArrayLike,
+    epsilon: float | None,
+    horizon: int,
+    agents: int = 1,
+    *,
+    alone: bool = False,
 ) -> float:
     """Returns what any algorithm whose actions are epsilon-private must lose, in the end.
 
@@ -344,7 +355,7 @@ def private_lower_bound(
     return float((gaps[worse] / divergence).sum()) * (M * math.log(T) if alone else math.log(M * T))
 
 
-def check_arm_values(noun: str, values: Any, remedy: str) -> Float[np.ndarray, " arm"]:
+def check_arm_values(noun: str, values: ArrayLike, remedy: str) -> Float[np.ndarray, " arm"]:
     """Returns a number in [0, 1] for each arm."""
     try:
         array = np.asarray(values, np.float64)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -33,8 +33,8 @@ class Stream(NamedTuple):
     """Output of an algorithm for two neighbouring data sets."""
 
     words: str  # the output, and which reward differs
-    without_reward: Any  # names the data set without the reward, for ``draw``
-    with_reward: Any  # names the neighbouring one
+    without_reward: int  # names the data set without the reward, for ``draw``
+    with_reward: int  # names the neighbouring one
     rounds: tuple[int, ...] = ()  # rounds or slots of the output; () for whole runs
 
 
@@ -85,7 +85,7 @@ class Statistic(NamedTuple):
     """Statistic of the numbers: a weighted sum, its distance from a point, or a table entry."""
 
     words: str
-    weights: Any = None  # [number]
+    weights: Float[np.ndarray, " number"] = np.empty(0)  # none with a table
     centre: float | None = None
     table: tuple[int, pd.Series] | None = None  # length, and log likelihood ratios by sequence
 
@@ -100,7 +100,7 @@ class Statistic(NamedTuple):
 
 def _hash_sequences(values: _Values) -> Int[np.ndarray, " run"]:
     """Returns a number for each sequence; two sequences may share one, which weakens an event."""
-    odd: Any = 2 * np.random.default_rng(1).integers(-(2**61), 2**61, size=values.shape[1]) + 1
+    odd = 2 * np.random.default_rng(1).integers(-(2**61), 2**61, size=values.shape[1]) + 1
     # Agents that explore share a slot: halves. Sums are taken modulo 2^64.
     codes: Int[np.ndarray, " run"] = np.sum(np.rint(2.0 * values).astype(np.int64) * odd, axis=1)
     return codes
@@ -229,7 +229,7 @@ def _choose_threshold(statistic: Statistic, sides: Sequence[_Values], rule: Rule
     return Event(statistic, float(grid[place]), not side, likelier, float(bound.flat[best]))
 
 
-def _estimate_bound(high_count: Any, low_count: Any, rule: Rule) -> Any:
+def _estimate_bound(high_count: np.ndarray, low_count: np.ndarray, rule: Rule) -> np.ndarray:
     """Approximates `bound_epsilon` at a hundredth of its cost, to choose events."""
     from scipy.special import ndtri
 
@@ -244,7 +244,9 @@ def _estimate_bound(high_count: Any, low_count: Any, rule: Rule) -> Any:
         return np.log(np.maximum(low, 0.0)) - np.log(high)
 
 
-def bound_epsilon(high_count: Any, low_count: Any, rule: Rule) -> Any:
+def bound_epsilon(
+    high_count: np.ndarray | float, low_count: np.ndarray | float, rule: Rule
+) -> np.ndarray | float:
     """Returns a lower bound on log((p - delta) / q) from two counts.
 
     It takes Clopper and Pearson's lower limit of p and their upper limit of q.

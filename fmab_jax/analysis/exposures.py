@@ -8,8 +8,8 @@ the functions of a simulation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -18,17 +18,47 @@ from fmab_jax.algorithms.base import Algorithm, Disclosure
 from fmab_jax.algorithms.families import index, index_trial
 from fmab_jax.algorithms.families.elimination import Elimination, EliminationTrial
 from fmab_jax.algorithms.families.episodes import Episodes, EpisodesTrial
-from fmab_jax.analysis.events import VIEWS, make_zero_problem
-from fmab_jax.analysis.pulls import Actions, Releases, expose_releases, expose_rounds, expose_slots
-from fmab_jax.analysis.uploads import Uploads, expose_uploads
+from fmab_jax.analysis.events import VIEWS, Numbers, Stream, make_zero_problem
+from fmab_jax.analysis.pulls import expose_releases, expose_rounds, expose_slots
+from fmab_jax.analysis.uploads import expose_uploads
 from fmab_jax.core import ledgers
 from fmab_jax.core.exchanges import Exchange, View
+from fmab_jax.core.shapes import PyTree
 from fmab_jax.run.contract import refuse_errors
 
-# Each shows one row of the ledger in one ``view``. ``streams()`` says what is seen of which two
-# data sets; with ``compete`` only the stream that tells most counts. ``draw(data, batch)`` returns
-# ``size`` runs of a data set, others in every batch, and ``show(stream, runs)`` what is seen.
-Exposure = Uploads | Releases | Actions
+
+@runtime_checkable
+class Exposure(Protocol):
+    """A row of the ledger, as its viewer sees it in neighbouring data sets."""
+
+    @property
+    def row(self) -> Disclosure:
+        """The row."""
+
+    @property
+    def view(self) -> str:
+        """One of `VIEWS`."""
+
+    @property
+    def size(self) -> int:
+        """Runs of a batch."""
+
+    @property
+    def compete(self) -> bool:
+        """Whether only the stream that tells most counts."""
+
+    def streams(self) -> list[Stream]:
+        """Returns the outputs that are seen, with the two data sets of each."""
+
+    def draw(self, data: int, batch: int) -> PyTree:
+        """Returns ``size`` runs of a data set, others in every batch."""
+
+    def show(self, stream: Stream, batch: PyTree) -> Numbers:
+        """Returns what is seen of a batch of runs."""
+
+
+# A function and its last arguments; or why no run shows the row.
+_Way = tuple[Callable[..., Exposure | str], *tuple[int, ...]] | str
 
 
 class Unseen(NamedTuple):
@@ -54,7 +84,7 @@ def list_exposures(
 
     Call it in `fmab_jax.core.scope.own_settings`.
     """
-    exposures: dict[Any, Exposure] = {}
+    exposures: dict[_Way, Exposure] = {}
     unseen = []
     of_a_family = _is_of_a_family(algorithm, exchange)
     # Of two rows about the same, the smaller epsilon is the stronger claim.
@@ -65,10 +95,11 @@ def list_exposures(
         for view, way in ways:
             if way in exposures or view not in ("", *views):
                 continue
-            exposure = way
-            if not isinstance(way, str):
-                show, *details = way
-                exposure = show(algorithm, exchange, row, np.uint32(root), *details)
+            exposure = (
+                way
+                if isinstance(way, str)
+                else way[0](algorithm, exchange, row, np.uint32(root), *way[1:])
+            )
             if isinstance(exposure, str):
                 unseen.append(Unseen(row.viewer, row.observation, float(row.epsilon), exposure))
             else:
@@ -112,7 +143,9 @@ def _is_of_a_family(algorithm: Algorithm, exchange: Exchange) -> bool:
     return isinstance(trial, (EliminationTrial, EpisodesTrial, index_trial.IndexTrial))
 
 
-def _list_views(algorithm: Algorithm, exchange: Exchange, row: Disclosure) -> list[tuple[str, Any]]:
+def _list_views(
+    algorithm: Algorithm, exchange: Exchange, row: Disclosure
+) -> list[tuple[str, _Way]]:
     """Returns the views of a row: a function and its arguments, or why no run shows it."""
     if row.viewer in (ledgers.ACTIONS, ledgers.OUTSIDE):
         if not isinstance(algorithm, Elimination):

@@ -8,7 +8,6 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +17,7 @@ from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.analysis import costs, privacy
 from fmab_jax.analysis.tables import final_table, list_scalar_outputs
 from fmab_jax.analysis.words import is_number, list_facts, write_label, write_short
+from fmab_jax.core.shapes import Record
 from fmab_jax.errors import choice, did_you_mean, flag, parse_number, refuse
 from fmab_jax.parameters import parameters_of
 from fmab_jax.run.attributes import json_attr
@@ -28,7 +28,8 @@ FORMATS = ("text", "latex", "html", "markdown", "csv")
 # Letters that pdflatex lacks or reads as commands.
 _COMMANDS = "textbackslash{} textasciicircum{} textasciitilde{} textless{} textgreater{}".split()
 _SYMBOLS = "pm varepsilon delta infty times".split()
-_LATEX: dict[str, Any] = {letter: f"\\{letter}" for letter in "&%_#${}"} | {"–": "--"}
+_LATEX: dict[str, str | int | None] = {"–": "--"}
+_LATEX |= {letter: f"\\{letter}" for letter in "&%_#${}"}
 _LATEX |= {letter: f"\\{name}" for letter, name in zip("\\^~<>", _COMMANDS, strict=True)}
 _LATEX |= {letter: f"$\\{name}$" for letter, name in zip("±εδ∞×", _SYMBOLS, strict=True)}
 # Letters of a line in the heading of a column of short numbers.
@@ -63,7 +64,7 @@ class Overview:
     title: str
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    records: tuple[dict[str, Any], ...]
+    records: tuple[Record, ...]
     legend: str
     remarks: tuple[str, ...]
     ledger: tuple[str, ...]
@@ -207,7 +208,7 @@ def overview(
     )
 
 
-def iterate_rows(table: xr.Dataset, data: xr.Dataset) -> Iterator[dict[str, Any]]:
+def iterate_rows(table: xr.Dataset, data: xr.Dataset) -> Iterator[Record]:
     """Yields the final values of each configuration by name; ``leak`` is a `costs.Cost`."""
     dims = [str(name) for name in table.seeds.dims]
     scalars = [str(name) for name, array in table.data_vars.items() if "meter" not in array.dims]
@@ -224,25 +225,25 @@ def iterate_rows(table: xr.Dataset, data: xr.Dataset) -> Iterator[dict[str, Any]
         yield row | {f"links_{meter}": number for meter, number in links}
 
 
-def compute_half_width(row: Mapping[str, Any], name: str = "regret") -> float:
+def compute_half_width(row: Record, name: str = "regret") -> float:
     """Returns half the width of an interval in a row."""
     return (row[f"{name}_upper"] - row[f"{name}_lower"]) / 2
 
 
-def write_percent(row: Mapping[str, Any]) -> str:
+def write_percent(row: Record) -> str:
     """Writes the half-width of the interval of regret in per cent of regret."""
     return f"{100 * compute_half_width(row) / row['regret']:.2g}" if row["regret"] else "0"
 
 
 def _build_columns(
-    rows: Sequence[dict[str, Any]], table: xr.Dataset, outputs: Sequence[str]
+    rows: Sequence[Record], table: xr.Dataset, outputs: Sequence[str]
 ) -> list[tuple[str, str, list[str]]]:
     """Returns all columns: name, heading and cells."""
     dims, meters = [str(name) for name in table.seeds.dims], table.meter.values.tolist()
     view = costs.find_shared_view(row["leak"] for row in rows)
     share = f"{100 * table.attrs['level']:.6g} %"
 
-    def cells(write: Callable[[dict[str, Any]], str]) -> list[str]:
+    def cells(write: Callable[[Record], str]) -> list[str]:
         return [write(row) if row["seeds"] > 1 else "-" for row in rows]
 
     def number(name: str) -> list[str]:
@@ -287,7 +288,7 @@ _TESTS: dict[str, Callable[[float, float], bool]] = {
 }
 
 
-def _parse_condition(text: object, keys: Mapping[str, str]) -> Callable[[dict[str, Any]], bool]:
+def _parse_condition(text: object, keys: Mapping[str, str]) -> Callable[[Record], bool]:
     """Returns a predicate of rows; an unknown value fulfils no condition."""
     match = _CONDITION.fullmatch(text) if isinstance(text, str) else None
     bound = parse_number(match[3]) if match else None
@@ -298,7 +299,7 @@ def _parse_condition(text: object, keys: Mapping[str, str]) -> Callable[[dict[st
     return lambda row: isinstance(row[key], (int, float)) and bool(test(row[key], bound))
 
 
-def _check_list(field: str, values: object) -> Sequence[Any]:
+def _check_list(field: str, values: object) -> Sequence[object]:
     if not isinstance(values, (list, tuple)):
         refuse(field, values, "a list of texts", "write it in brackets, each in quotes")
     return values

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +24,7 @@ from fmab_jax.core.backend import trace_by_default
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.rewards import Law
+from fmab_jax.core.shapes import Integer, PerArm, Scalar
 from fmab_jax.draws import ByAgent
 
 # Slots of a run of index policies or episodes. Elimination decides in one of its first rounds in
@@ -69,7 +70,9 @@ class Releases:
 
 @jax.jit
 @trace_by_default
-def _draw_releases(trial: Any, root: Array, seed: Array, means: Array) -> Float[Array, "slot run"]:
+def _draw_releases(
+    trial: index_trial.IndexTrial, root: Array, seed: Array, means: Array
+) -> Float[Array, "slot run"]:
     key = keys.seed_key(root, seed)
     arm = jnp.zeros(trial.padded_agents, jnp.int32)
 
@@ -120,12 +123,15 @@ class _FixedRewards(Law):
         return pulls * base + jnp.where(is_changed & (lane == jnp.uint32(self.lane)), step, 0.0)
 
 
+_Trial = EliminationTrial | EpisodesTrial | index_trial.IndexTrial
+
+
 class _Data(NamedTuple):
     """Two neighbouring data sets; ``when`` is 0 in the one without the change."""
 
-    base: Any  # reward of each arm
-    when: Any  # epoch, episode, or slot, of the reward that differs; 0 for none
-    value: Any = 1.0  # the reward itself; of an epoch it is 1 more than that of its arm
+    base: tuple[float, float]  # reward of each arm
+    when: int  # epoch, episode, or slot, of the reward that differs; 0 for none
+    value: float = 1.0  # the reward itself; of an epoch it is 1 more than that of its arm
 
 
 @dataclass(frozen=True)
@@ -133,7 +139,7 @@ class Actions:
     """Pulls of the second arm in some slots of a whole run."""
 
     row: Disclosure
-    trial: Any  # with fixed rewards
+    trial: _Trial  # with fixed rewards
     root: np.uint32  # seed
     size: int  # runs of a batch
     slots: Int[np.ndarray, " slot"]  # observed slots
@@ -146,16 +152,21 @@ class Actions:
     def streams(self) -> list[Stream]:
         """Returns the whole run, for each of the data."""
         return [
-            Stream(self.words.format(data.when), (place, 0), (place, 1))
+            Stream(self.words.format(data.when), 2 * place, 2 * place + 1)
             for place, data in enumerate(self.data)
         ]
 
-    def draw(self, data: tuple[int, int], batch: int) -> Float[np.ndarray, "run number"]:
-        """Returns how many agents pulled the second arm in each slot."""
-        place, is_changed = data
-        words = (self.root, np.uint32(2 * place + is_changed), np.uint32(batch * self.size))
+    def draw(self, data: int, batch: int) -> Float[np.ndarray, "run number"]:
+        """Returns how many agents pulled the second arm in each slot.
+
+        Args:
+            data: Twice the place of the candidate, plus 1 with the changed reward.
+            batch: Number of the batch.
+        """
+        place, is_changed = divmod(data, 2)
+        words = (self.root, np.uint32(data), np.uint32(batch * self.size))
         base, when, value = self.data[place]
-        neighbour = _Data(np.array(base), np.int64(when if is_changed else 0), np.float64(value))
+        neighbour = np.array(base), np.int64(when if is_changed else 0), np.float64(value)
         grid = np.unique([self.slots - 1, self.slots])
         regret = np.asarray(_run_regret(self.trial, words, neighbour, grid, size=self.size))
         before, after = (np.searchsorted(grid, at) for at in (self.slots - 1, self.slots))
@@ -169,21 +180,22 @@ class Actions:
 @partial(jax.jit, static_argnames="size")
 @trace_by_default
 def _run_regret(
-    trial: Any,
-    words: Any,
-    data: _Data,
+    trial: _Trial,
+    words: tuple[Array, Array, Array],
+    data: tuple[PerArm, Integer, Scalar],
     grid: Int[Array, " time"],
     *,
     size: int,
 ) -> Float[Array, "run time"]:
     """Returns the regret of whole runs, numbered from the last of three words on."""
     root, side, first = words
+    base, *change = data
 
     def run_of(number: Array) -> tuple[Instance, Array]:
         key = jax.random.fold_in(keys.seed_key(root, side), number)
-        marks = _mark_reward(trial, key, *data[1:])
-        parameters = (data.base[None, :], *(jnp.broadcast_to(x, (1, ARMS)) for x in marks))
-        return make_instance(data.base, parameters), key
+        marks = _mark_reward(trial, key, *change)
+        parameters = (base[None, :], *(jnp.broadcast_to(x, (1, ARMS)) for x in marks))
+        return make_instance(base, parameters), key
 
     instance, key = jax.vmap(run_of)(first + jnp.arange(size, dtype=jnp.uint32))
     if not isinstance(trial, EliminationTrial):
@@ -194,7 +206,7 @@ def _run_regret(
     return trials.run_batch(instance, slots, key).regret
 
 
-def _mark_reward(trial: Any, key: Array, when: Array, value: Array) -> tuple[Array, Array]:
+def _mark_reward(trial: _Trial, key: Array, when: Integer, value: Scalar) -> tuple[Array, Array]:
     """Returns two numbers that mark the changed reward; epoch or slot 0 marks none."""
     if isinstance(trial, index_trial.IndexTrial):
         words = keys.stream_key(key, 0, keys.REWARD)
@@ -240,7 +252,7 @@ def expose_rounds(
     def slots() -> np.ndarray:
         """Returns the first slot after each round, or of a wait."""
         number = np.arange(1, 2 if sees_waits else decisive[-1] + 2)
-        pulls = rounds.pulls[: len(number)].astype(np.int64)
+        pulls = np.asarray(rounds.pulls[: len(number)]).astype(np.int64)
         return ARMS * pulls + int(exchange.wait) * (number - sees_waits) + 1
 
     if sees_waits or decisive:
@@ -294,8 +306,8 @@ def _build_near_decisions(
             terms = 1 if algorithm.sums_securely or trial.alone else exchange.reporting
             terms *= at + 1 if algorithm.remembers else 1
             gammas = [rng.standard_gamma(2.0 * terms, 10**6) for _ in range(2)]
-            noise = rounds.scale[at] * (gammas[0] - gammas[1])
-        pulls = (rounds.pulls if algorithm.remembers else rounds.fresh)[at]
+            noise = float(rounds.scale[at]) * (gammas[0] - gammas[1])
+        pulls = float((rounds.pulls if algorithm.remembers else rounds.fresh)[at])
         for chance in _CHANCES if trial.draws.noisy else _CHANCES[:1]:
             short = float(np.quantile(noise, 1.0 - chance)) * heaviest
             lead = 2.0 * float(rounds.radius[at]) + (0.5 * heaviest - max(short, 0.0)) / pulls

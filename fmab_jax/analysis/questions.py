@@ -6,12 +6,12 @@ import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis import words
+from fmab_jax.core.shapes import Record
 from fmab_jax.run.attributes import parse_study
 
 ALL_PAIRS = 5
@@ -42,7 +42,7 @@ def find_reference(coordinate: xr.DataArray) -> int:
     return 0
 
 
-def read_question(data: xr.Dataset) -> dict[str, Any]:
+def read_question(data: xr.Dataset) -> Record:
     """Returns the question of a run from its study: values by names of `QUESTIONS`.
 
     A ``problem`` is "drawn" by each seed, or known by a digest of its means or probabilities, or by
@@ -73,7 +73,7 @@ def read_question(data: xr.Dataset) -> dict[str, Any]:
     return question
 
 
-def list_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
+def list_differences(first: Mapping[str, object], second: Mapping[str, object]) -> list[str]:
     """Returns the names that both questions state with different values."""
     return [name for name in first if name in second and first[name] != second[name]]
 

@@ -12,11 +12,17 @@ import math
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
 from fmab_jax.errors import refuse
+
+if TYPE_CHECKING:
+    from jax import Array
+
+_Block = TypeVar("_Block", np.ndarray, "Array")
 
 BIN_WIDTH = 1e-3
 """Relative width of a histogram bin: the error of a quantile read from it."""
@@ -108,7 +114,9 @@ def compute_moments(curves: np.ndarray, *, full: bool = True, threads: int = 1) 
     return Moments(seeds, anchor, offset, scatter)
 
 
-def multiply_exactly(block: Any, square: Callable[[Any], Any], xp: Any = np) -> Any:
+def multiply_exactly(
+    block: _Block, square: Callable[[_Block], _Block], xp: ModuleType = np
+) -> _Block:
     """Returns block.T @ block of at most ROWS rows, with the same bytes on every machine.
 
     A library of matrices adds up in an order of its own, by threads and processor. Each column is

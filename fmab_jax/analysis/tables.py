@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 import xarray as xr
@@ -12,6 +11,7 @@ import xarray as xr
 from fmab_jax.analysis import summary
 from fmab_jax.analysis.bands import EVENTS, compute_moments_band, lost_interval, student_quantile
 from fmab_jax.analysis.costs import communication_cost, list_prices, read_exposure
+from fmab_jax.core.shapes import Record
 from fmab_jax.errors import price, real, refuse
 from fmab_jax.run.attributes import json_attr
 
@@ -66,6 +66,24 @@ def final_table(
         >>> table.regret.dims, bool((table.regret_lower < table.regret).all())
         (('epsilon',), True)
     """
+    data = _check_final(data)
+    prices_pair = price("server_price", server_price), price("peer_price", peer_price)
+    looks = data.attrs.get("looks", 0)
+    level = data.attrs.get("until_level", 0.95) if level is None else level
+    level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
+    look_level = 1 - (1 - level) / looks if looks else level
+    arrays = _compute_arrays(data, prices_pair, level, look_level)
+    description = f"{100 * level:.6g} % confidence interval of the mean (Student t)"
+    if looks:
+        share = f"({100 * look_level:.6g} % a look, {looks} possible looks)"
+        description = f"{100 * level:.6g} % simultaneous band at T {share}"
+    attrs: Record = {**data.attrs, "level": level, "description": description}
+    attrs |= {"server_price": prices_pair[0], "peer_price": prices_pair[1]}
+    return xr.Dataset(arrays, _select_coordinates(data), attrs)
+
+
+def _check_final(data: xr.Dataset) -> xr.Dataset:
+    """Returns results as `check_result` does; refuses others, and those that end before T."""
     if not isinstance(data, xr.Dataset) or (
         "seeds" not in data
         or ("rounds_made" not in data and "rounds_made_mean" not in data)
@@ -78,16 +96,18 @@ def final_table(
     if "slot" not in data.coords and horizon not in (None, last):
         remedy = "leave out no slots: what is kept of a seed is that at the horizon"
         refuse("data.time", last, f"up to {horizon}, the horizon", remedy)
-    prices_pair = price("server_price", server_price), price("peer_price", peer_price)
-    looks = data.attrs.get("looks", 0)
-    level = data.attrs.get("until_level", 0.95) if level is None else level
-    level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
-    look_level = 1 - (1 - level) / looks if looks else level
+    return data
+
+
+def _compute_arrays(
+    data: xr.Dataset, prices_pair: tuple[float, float], level: float, look_level: float
+) -> dict[str, tuple[list[Hashable], np.ndarray]]:
+    """Returns the variables of `final_table`: dimensions and values."""
     dims, shape, outputs = list(data.seeds.dims), data.seeds.shape, list_scalar_outputs(data)
     rows, events = [], [name for name in EVENTS if name in data]
     for place in np.ndindex(shape):
         cell = data.isel(dict(zip(dims, place, strict=True)))
-        row: dict[str, Any] = {"leak_epsilon": read_exposure(cell).leak, "seeds": int(cell.seeds)}
+        row: Record = {"leak_epsilon": read_exposure(cell).leak, "seeds": int(cell.seeds)}
         if row["seeds"] > 1:
             row |= _compute_final_row(cell, row["seeds"], prices_pair, look_level, outputs)
             for name in events:
@@ -105,26 +125,20 @@ def final_table(
     names += [f"{name}{end}" for name in events for end in _ENDS]
     unknown = np.full(data.sizes["meter"], np.nan)
     links = np.array([row.get("links", unknown) for row in rows]).reshape(*shape, -1)
-    # The table keeps coordinates that were selected, and those that follow from swept values.
-    axes = {
+    return {name: (dims, column(name)) for name in names} | {"links": ([*dims, "meter"], links)}
+
+
+def _select_coordinates(data: xr.Dataset) -> dict[str, xr.Variable | xr.DataArray]:
+    """Returns the coordinates of `final_table`.
+
+    The table keeps coordinates that were selected, and those that follow from swept values.
+    """
+    axes: dict[str, xr.Variable | xr.DataArray] = {
         str(name): values.variable
         for name, values in data.coords.items()
-        if set(values.dims) <= {*dims} and name not in ("seed", "time", "slot")
+        if set(values.dims) <= {*data.seeds.dims} and name not in ("seed", "time", "slot")
     }
-    axes |= {name: data.coords[name] for name in ("meter", "side", "priced", "counts")}
-    description = f"{100 * level:.6g} % confidence interval of the mean (Student t)"
-    if looks:
-        share = f"({100 * look_level:.6g} % a look, {looks} possible looks)"
-        description = f"{100 * level:.6g} % simultaneous band at T {share}"
-    arrays = {name: (dims, column(name)) for name in names} | {"links": ([*dims, "meter"], links)}
-    attrs = {
-        **data.attrs,
-        "level": level,
-        "server_price": prices_pair[0],
-        "peer_price": prices_pair[1],
-    }
-    attrs["description"] = description
-    return xr.Dataset(arrays, axes, attrs)
+    return axes | {name: data.coords[name] for name in ("meter", "side", "priced", "counts")}
 
 
 def _compute_final_row(
@@ -133,7 +147,7 @@ def _compute_final_row(
     prices_pair: tuple[float, float],
     level: float,
     outputs: Sequence[str],
-) -> dict[str, Any]:
+) -> Record:
     """Returns the final values of one configuration, by the names of `final_table`."""
     moments: dict[str, tuple[float, float]]
     band, events = {}, [name for name in EVENTS if name in cell]
@@ -163,7 +177,7 @@ def _compute_final_row(
             _, half = compute_look_band(seeds, mean, covariance, level)
             band = {"regret_lower": mean[-1] - half[-1], "regret_upper": mean[-1] + half[-1]}
         counts = {name: int(cell[name]) for name in (*events, "undecided")}
-    row: dict[str, Any] = {"links": links, **counts}
+    row: Record = {"links": links, **counts}
     for name, (middle, variance) in moments.items():
         width = student_quantile(seeds - 1, level) * math.sqrt(max(variance, 0.0) / seeds)
         row |= {name: middle, f"{name}_lower": middle - width, f"{name}_upper": middle + width}

@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
 
 from fmab_jax.analysis.epochs import Epochs as Epochs
 from fmab_jax.analysis.epochs import Schedule, plan_epochs
@@ -88,9 +89,17 @@ class _Model(Schedule):
         return self.exchange.agents * float(self.gaps.max())
 
 
+class _Options(TypedDict, total=False):
+    """Optional arguments of `bounds`."""
+
+    rounds: int | None
+    schedule_gap: float | None
+    heterogeneous: bool
+
+
 def bounds(
-    gaps: Any,
-    exchange: Any,
+    gaps: ArrayLike,
+    exchange: object,
     horizon: int,
     epsilon: float | None,
     *,
@@ -138,12 +147,12 @@ def bounds(
 
 
 def regret_curve(
-    times: Any,
-    gaps: Any,
-    exchange: Any,
+    times: ArrayLike,
+    gaps: ArrayLike,
+    exchange: object,
     horizon: int,
     epsilon: float | None,
-    **options: Any,
+    **options: Unpack[_Options],
 ) -> Float[np.ndarray, " time"]:
     """Bounds the expected cumulative regret by each slot of ``times``; the rest as in `bounds`.
 
@@ -174,7 +183,11 @@ def regret_curve(
 
 
 def closed_form(
-    gaps: Any, exchange: Any, horizon: int, epsilon: float | None, **options: Any
+    gaps: ArrayLike,
+    exchange: object,
+    horizon: int,
+    epsilon: float | None,
+    **options: Unpack[_Options],
 ) -> Bounds:
     """Bounds the same as `bounds` in the form of Theorems 1-4; arguments as there.
 
@@ -199,7 +212,7 @@ def closed_form(
         True
     """
     model = _build_model(gaps, exchange, horizon, epsilon, **options)
-    K, N, M = len(model.gaps), exchange.reporting, exchange.agents
+    K, N, M = len(model.gaps), model.exchange.reporting, model.exchange.agents
     T, R, rho = model.horizon, model.rounds, model.ratio
     bad = model.gaps[model.gaps > 0]
     # Epochs per halving of the target; endless where it never shrinks, and the budget ends them.
@@ -212,7 +225,7 @@ def closed_form(
     exploration = M * float(bad @ (np.maximum(reward, privacy) + last_epoch))
     most = float(last_epoch.max(initial=0))
     per_slot = np.minimum(bad.max(initial=0), 2 * rho ** np.arange(most))
-    waiting = M * exchange.wait * float(per_slot.sum())
+    waiting = M * model.exchange.wait * float(per_slot.sum())
     unresolved = bad[bad < model.schedule_gap] if math.isfinite(R) else bad[:0]
     return _assemble_bounds(
         model, exploration, waiting, M * T * float(unresolved.max(initial=0)), most
@@ -220,12 +233,12 @@ def closed_form(
 
 
 def _build_model(
-    gaps: Any,
-    exchange: Any,
-    horizon: Any,
-    epsilon: Any,
-    rounds: Any = None,
-    schedule_gap: Any = None,
+    gaps: ArrayLike,
+    exchange: object,
+    horizon: int,
+    epsilon: float | None,
+    rounds: int | None = None,
+    schedule_gap: float | None = None,
     heterogeneous: bool = False,
 ) -> _Model:
     if not isinstance(exchange, Exchange):

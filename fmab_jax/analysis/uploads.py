@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,12 +19,16 @@ from fmab_jax.analysis.events import ARM, ARMS, Numbers, Stream
 from fmab_jax.core import keys
 from fmab_jax.core.backend import trace_by_default
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.instances import Instance
+from fmab_jax.core.instances import BoundProblem, Instance
 from fmab_jax.core.rare import table
 from fmab_jax.draws import ByAgent, Draws
+from fmab_jax.draws.base import Sums
 
 STRONGER = ", and the noisy sums that they follow from"
 """Addition to a viewer who sees more than the viewer of the row."""
+
+
+PerRound = Float[Array, " round"]
 
 
 class Messages(NamedTuple):
@@ -35,8 +39,8 @@ class Messages(NamedTuple):
         length: [round] rewards that a mean is over: S_r, or n_r where old epochs are forgotten.
     """
 
-    means: Any
-    length: Any
+    means: Float[Array, "round row arm"]
+    length: PerRound
 
 
 @dataclass(frozen=True)
@@ -48,14 +52,14 @@ class Uploads:
     words: tuple[str, str]  # name of the output of one round, and of several
     # With as many rows as a batch needs, but N and the noise of the real agents.
     trial: EliminationTrial
-    problem: Any  # all rewards are 0
+    problem: BoundProblem  # all rewards are 0
     root: np.uint32  # seed
     size: int
     rounds: int  # uploads that there are at most
     agents: int  # drawn in one run
     # [agent] weights in a sum: 1 for the agent with the changed reward, 0 for the viewer, who takes
     # out its own message. None for single messages.
-    weights: Any
+    weights: Float[np.ndarray, " agent"] | None
     skips: bool  # whether some agents do not report in a round
     compete: ClassVar[bool] = False
 
@@ -86,8 +90,8 @@ class Uploads:
     def show(self, stream: Stream, batch: Messages) -> Numbers:
         """Returns the sums of rewards and noise of each epoch."""
         rounds, agents = list(stream.rounds), self.agents
-        lengths = batch.length[rounds]
-        sums = (batch.means * batch.length[:, None, None])[rounds]
+        lengths = np.asarray(batch.length)[rounds]
+        sums = np.asarray(batch.means * batch.length[:, None, None])[rounds]
         sums = sums.reshape(len(rounds), -1, agents, ARMS)
         if self.weights is not None:
             sums, agents = np.einsum("a,xrak->xrk", self.weights, sums)[:, :, None, :], 1
@@ -107,7 +111,7 @@ class Uploads:
 @jax.jit
 @trace_by_default
 def _draw_messages(
-    trial: EliminationTrial, problem: Any, root: Array, seed: Array, added: Array
+    trial: EliminationTrial, problem: BoundProblem, root: Array, seed: Array, added: Array
 ) -> Messages:
     """Draws the messages of the first rounds as a run does, while all arms stay.
 
@@ -126,7 +130,9 @@ def _draw_messages(
     draws, arm = trial.draws, jnp.arange(ARMS, dtype=jnp.uint32)
     arms = {"alive": jnp.ones(ARMS, bool), "arm": arm, **draws.compute_constants(instance)}
 
-    def round_of(carry: Any, added: Array) -> tuple[Any, Messages]:
+    def round_of(
+        carry: tuple[accounts.State, Sums], added: Array
+    ) -> tuple[tuple[accounts.State, Sums], Messages]:
         state, before = carry
         plan = elimination.plan_epoch(trial, state, key, trial.horizon)
         now = plan.round._replace(fresh=plan.epoch.fresh)
@@ -155,10 +161,10 @@ def _start_run(
 class Schedule(NamedTuple):
     """The first rounds of elimination, [round] each, as they are while no arm leaves."""
 
-    pulls: Any  # of each arm by the end of a round's epoch
-    fresh: Any  # of that epoch
-    radius: Any  # confidence radius of the round
-    scale: Any  # of the noise on a sum of the epoch's rewards
+    pulls: PerRound  # of each arm by the end of a round's epoch
+    fresh: PerRound  # of that epoch
+    radius: PerRound  # confidence radius of the round
+    scale: PerRound  # of the noise on a sum of the epoch's rewards
 
 
 @partial(jax.jit, static_argnames="rounds")
@@ -239,7 +245,7 @@ def make_agent_draws(draws: Draws, rows: int, secure: bool) -> ByAgent:
     """
     summed = secure and draws.noisy
     counts = table(np.tile(draws.mechanism.tabulate(1), rows)[None]) if summed else None
-    fields: dict[str, Any] = {name: getattr(draws, name) for name in Draws.__dataclass_fields__}
+    fields = {name: getattr(draws, name) for name in Draws.__dataclass_fields__}
     fields |= {"real": np.ones(rows, bool), "weights": np.empty(0), "counts": counts}
     fields |= {"noise_weights": np.ones(rows if summed else 0), "secure": False}
     return ByAgent(

@@ -10,11 +10,12 @@ import hashlib
 import math
 import numbers
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import SupportsInt, TypeGuard
 
 import xarray as xr
 
 from fmab_jax.core.ledgers import UNSTATED, read_rows
+from fmab_jax.core.shapes import Record
 from fmab_jax.run.attributes import json_attr
 
 _POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -45,7 +46,7 @@ def shorten(text: str) -> str:
     return f"{text[: _LONGEST - 20]}… ({digest[:8]})"
 
 
-def write_label(label: Any) -> str:
+def write_label(label: str | float) -> str:
     """Writes a label; different values never look the same."""
     if isinstance(label, str):
         return shorten(label)
@@ -55,7 +56,7 @@ def write_label(label: Any) -> str:
     return str(int(number)) if number.is_integer() else repr(number)
 
 
-def write_count(number: Any) -> str:
+def write_count(number: SupportsInt) -> str:
     """Writes a whole number: powers of ten from 10^4 on as such, others in groups of three."""
     text = str(int(number))
     if len(text) > 4 and text == "1" + "0" * (len(text) - 1):
@@ -70,25 +71,24 @@ def write_short(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 1000 or number == int(number) else f"{number:.4g}"
 
 
-def write_quantity(symbol: str, number: Any, noun: str) -> str:
+def write_quantity(symbol: str, number: SupportsInt, noun: str) -> str:
     """Writes a fact such as "M = 50 agents"."""
     return f"{symbol}{write_count(number)} {noun}{'s' * (int(number) != 1)}"
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Tells whether a value is a number to be placed on an axis."""
-    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return real and not math.isnan(value)
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and not math.isnan(value)
 
 
-def write_tick(coordinate: xr.DataArray, value: Any) -> str:
+def write_tick(coordinate: xr.DataArray, value: object) -> str:
     """Writes a value of a swept parameter as a tick label; "none" in the parameter's words."""
     if value == "none" or (is_number(value) and math.isinf(value)):
         return str(coordinate.attrs.get("none") or ("none" if value == "none" else "∞"))
     return write_number(value) if is_number(value) else shorten(str(value))
 
 
-def format_value(coordinate: xr.DataArray, value: Any) -> str:
+def format_value(coordinate: xr.DataArray, value: object) -> str:
     """Writes a swept parameter with its value, such as "ε = 0.5", "ring" or "no round budget"."""
     label = write_tick(coordinate, value)
     symbol = coordinate.attrs.get("symbol", write_name(coordinate))
@@ -101,17 +101,17 @@ def write_name(coordinate: xr.DataArray) -> str:
     return str(coordinate.name).replace("_", " ")
 
 
-def group_labels(words: Mapping[str, Any]) -> dict[Any, str]:
+def group_labels(words: Mapping[str, str]) -> dict[str, str]:
     """Groups labels by their text."""
-    groups: dict[Any, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for label, text in words.items():
         groups.setdefault(text, []).append(label)
     return {text: " / ".join(labels) for text, labels in groups.items()}
 
 
-def write_privacy(epsilon: Any, ledger: Iterable[Mapping[str, Any]] = ()) -> str:
+def write_privacy(epsilon: str | float, ledger: Iterable[Record] = ()) -> str:
     """Writes a privacy parameter; infinity, or "none", is no noise where the ledger states it."""
-    if epsilon != "none" and math.isfinite(epsilon):
+    if not isinstance(epsilon, str) and math.isfinite(epsilon):
         return f"ε = {_write_exact(epsilon)}"
     rows = list(ledger)
     if any(map(_is_unstated, rows)):
@@ -121,7 +121,7 @@ def write_privacy(epsilon: Any, ledger: Iterable[Mapping[str, Any]] = ()) -> str
     return "privacy as in the ledger" if has_ledger else "no noise"
 
 
-def _is_unstated(row: Mapping[str, Any]) -> bool:
+def _is_unstated(row: Record) -> bool:
     return str(row["why"]).startswith(UNSTATED)
 
 
@@ -149,13 +149,13 @@ def list_facts(data: xr.Dataset, varied: Iterable[str] = (), *, leaks: bool = Fa
         if coordinate.size == 1 and not set(coordinate.dims) & {"meter", "seed", "time"}
     }
     follows = "symbol" not in data.coords.get("epsilon_message", xr.DataArray()).attrs
-    message: Any = single.pop("epsilon_message", None) if follows else None
+    message = single.pop("epsilon_message", None) if follows else None
     varied = set(varied)
     settings, titles, owner_texts = _read_settings(data)
     values = {name: value for name, value in (data.attrs | single).items() if name not in varied}
     title = titles or next((str(values[n]) for n in ("title", "algorithm") if n in values), "")
     lines = [title] if title else []
-    epsilon: Any = values.get("epsilon")
+    epsilon = values.get("epsilon")
     ledger = read_rows(data.attrs.get("ledger"))
     if epsilon == math.inf and len(set(map(_is_unstated, ledger))) > 1:
         # Only some algorithms state their privacy: brackets tell which, unless one is left.
@@ -163,9 +163,8 @@ def list_facts(data: xr.Dataset, varied: Iterable[str] = (), *, leaks: bool = Fa
     elif epsilon == "none" or is_number(epsilon):
         lines.append(write_privacy(epsilon, ledger))
         message = data.attrs.get("epsilon_message", message)
-        known_leak = is_number(message) and math.isfinite(message) and message != epsilon
-        if leaks and known_leak and _has_covered_messages(data):
-            lines[-1] += f" ({_write_exact(message)} per message)"
+        if leaks and is_number(message) and math.isfinite(message) and message != epsilon:
+            lines[-1] += f" ({_write_exact(message)} per message)" * _has_covered_messages(data)
     elif "epsilon" in settings and "epsilon" not in varied:
         lines.append(settings["epsilon"])
     sizes = [size for size in _SIZES if is_number(values.get(size[0]))]

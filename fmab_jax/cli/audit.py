@@ -67,12 +67,12 @@ def command(words: list[str]) -> Command:
     )
 
 
-def execute(call: Call) -> None:
+def execute(call: Call[Options]) -> None:
     """Prints the table, and draws the figure."""
     from fmab_jax.analysis.audit import audit
     from fmab_jax.analysis.words import write_number, write_quantity
 
-    options, owner = call.options, call.command.subject
+    options, owner = call.options, call.algorithm
     values = {name: getattr(options, name) for name in parameters_of(owner)}
     # A message has a delta only if its noise is chosen; the audit's default is pure privacy.
     if values.get("mechanism", UNSET) is UNSET or not options.delta:

@@ -13,11 +13,16 @@ Examples:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fmab_jax.cli import study_options
 from fmab_jax.cli.options import Call, Command, option
 from fmab_jax.parameters import Whole
+
+if TYPE_CHECKING:
+    from fmab_jax.algorithms.base import Algorithm
+    from fmab_jax.analysis.theory import Bounds
+    from fmab_jax.core.shapes import Record
 
 _LEGEND = """\
 Numbers of the table are upper bounds. Regret is expected, summed over agents;
@@ -58,7 +63,7 @@ def command(words: list[str]) -> Command:
     )
 
 
-def _list_algorithms() -> dict[str, Any]:
+def _list_algorithms() -> dict[str, type[Algorithm]]:
     """Returns the algorithms whose equations are those of the theorems."""
     from fmab_jax.algorithms.base import collect_algorithms
     from fmab_jax.algorithms.families.paper import PaperElimination as Paper
@@ -75,24 +80,26 @@ def _list_algorithms() -> dict[str, Any]:
     }
 
 
-def execute(call: Call) -> None:
+def execute(call: Call[Options]) -> None:
     """Prints the theorems' bounds for one instance."""
     import numpy as np
     import xarray as xr
 
+    from fmab_jax.algorithms.families.paper import PaperElimination
     from fmab_jax.analysis import theory, words
     from fmab_jax.core.instances import TIE
     from fmab_jax.core.rewards import Bernoulli
     from fmab_jax.errors import refuse
     from fmab_jax.sweeps import grid, study_file
 
-    options, owner = call.options, call.command.subject
+    options, owner = call.options, call.algorithm
     document = {"algorithm": owner.name, "horizon": options.horizon, "seeds": 1, "times": 1}
     document["root_seed"] = options.root_seed
-    document |= study_options.build_tables(options, owner, call.typed)
+    document |= study_options.build_tables(vars(options), [owner], call.typed)
     study = study_file.build_study(document)
     config = study.points[0].config
-    algorithm: Any = config.algorithm  # one of the paper's family
+    algorithm = config.algorithm
+    assert isinstance(algorithm, PaperElimination)
     if algorithm.scale != 1.0:
         refuse("scale", algorithm.scale, "1 for the theorems", "leave it out")
     problem = config.problem
@@ -108,7 +115,7 @@ def execute(call: Call) -> None:
     gaps = means.max() - means
     gaps[gaps < TIE] = 0.0
     smallest = float(gaps[gaps > 0].min(initial=1.0))
-    settings: dict[str, Any] = {"heterogeneous": not instance.homogeneous}
+    settings: Record = {"heterogeneous": not instance.homogeneous}
     if algorithm.rounds is not None:
         settings |= {"rounds": algorithm.rounds, "schedule_gap": algorithm.schedule_gap}
     epsilon = algorithm.privacy(config.exchange)["epsilon"]
@@ -143,13 +150,13 @@ def _format_bound(value: float) -> str:
     return write_short(value) if value < 1e15 else "unbounded"
 
 
-def _is_capped(bounds: Any) -> bool:
+def _is_capped(bounds: Bounds) -> bool:
     """Returns whether the trivial bound on regret is below the sum of its parts."""
     parts = (value for name, value in bounds._asdict().items() if name.startswith("regret_"))
     return bounds.regret < (1 - 1e-9) * sum(parts)
 
 
-def _build_rows(columns: list[Any]) -> list[tuple[str, list[float]]]:
+def _build_rows(columns: list[Bounds]) -> list[tuple[str, list[float]]]:
     """Returns a row for each bound, and for each meter of a bound by meter."""
     rows = []
     for field in columns[0]._fields:

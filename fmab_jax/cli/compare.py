@@ -56,7 +56,7 @@ class Options:
     """Confidence level of the intervals."""
 
 
-def execute(call: Call) -> None:
+def execute(call: Call[Options]) -> None:
     """Compares, and prints a table and a sentence for each comparison."""
     from fmab_jax.analysis import comparisons
     from fmab_jax.analysis.words import list_facts

@@ -28,7 +28,7 @@ class Options(Stored):
     """Replace an older file."""
 
 
-def execute(call: Call) -> None:
+def execute(call: Call[Options]) -> None:
     """Writes the results."""
     from fmab_jax.sweeps import exports
 

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from types import ModuleType
+from typing import NoReturn
 
 from fmab_jax import __version__, cli
 from fmab_jax.cli.options import (
@@ -34,7 +35,7 @@ from fmab_jax.files import drop_unwritable_errors, error_stream, hold_standard_s
 
 # Modules of this folder that are not commands, and the first commands in help.
 _SHARED = ("__init__", "main", "options", "signals", "study_options", "tables")
-_FIRST = ("run", "sweep", "show", "plot", "compare", "report")
+_FIRST = ("run", "sweep", "plan", "show", "plot", "compare", "report")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -156,7 +157,7 @@ def commands() -> dict[str, Path]:
     return {name: files[name] for name in dict.fromkeys((*_FIRST, *files)) if name not in _SHARED}
 
 
-def find(words: list[str]) -> tuple[Any, Command]:
+def find(words: list[str]) -> tuple[ModuleType, Command]:
     """Finds the module and the command of some words.
 
     It loads plug-ins first, so that words may name their algorithms.

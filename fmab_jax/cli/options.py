@@ -19,12 +19,16 @@ import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
 
 from fmab_jax.errors import Refusal, did_you_mean, parse_number
 from fmab_jax.parameters import UNSET, Flag, Kind, Parameter, Real, Unset, Whole, parameters_of
 
-_TEXT = Kind()
+if TYPE_CHECKING:
+    from fmab_jax.algorithms.base import Algorithm
+
+_TEXT = Kind[str]()
+Options = TypeVar("Options")
 
 
 class Answered(Exception):
@@ -43,17 +47,17 @@ class Command(NamedTuple):
         options: Dataclass of its options.
         help: Its description.
         arguments: The words after its name.
-        subject: The class of its algorithm, if any.
+        algorithms: The classes of its algorithms, if any.
     """
 
     name: str
     options: type
     help: str
     arguments: list[str]
-    subject: Any = None
+    algorithms: tuple[type[Algorithm], ...] = ()
 
 
-class Call(NamedTuple):
+class Call(NamedTuple, Generic[Options]):
     """The call of a command.
 
     Attributes:
@@ -65,15 +69,20 @@ class Call(NamedTuple):
         stores: Folders of sweeps, which keep what is computed; the command adds its own.
     """
 
-    options: Any
+    options: Options
     command: Command
     words: list[str]
     typed: list[str]
     files: list[Path]
     stores: list[str]
 
+    @property
+    def algorithm(self) -> type[Algorithm]:
+        """The class of the algorithm that the command's first word names."""
+        return self.command.algorithms[0]
 
-def value_of(kind: Kind, text: str) -> Any:
+
+def value_of(kind: Kind, text: str) -> float | str | None:
     """Parses a word: a number or truth value if the kind is one, None for "none".
 
     Any other text stays a text, which the package's check refuses.
@@ -89,7 +98,7 @@ def value_of(kind: Kind, text: str) -> Any:
 
 
 def option(
-    default: Any = MISSING,
+    default: object = MISSING,
     *,
     kind: Kind = _TEXT,
     metavar: str = "",
@@ -112,7 +121,7 @@ def option(
 
 
 def with_parameters(
-    base: type, owners: Sequence[type], defaults: Mapping[str, Any], *, allow_lists: bool
+    base: type, owners: Sequence[type], defaults: Mapping[str, object], *, allow_lists: bool
 ) -> type:
     """Returns a dataclass with the options of a command and those of some described dataclasses.
 
@@ -126,6 +135,8 @@ def with_parameters(
         ValueError: If two parameters, or a parameter and an option, have one name.
     """
     names = {field.name for field in dataclasses.fields(base)}
+    kinds: dict[str, Kind] = {}
+    declared: set[str] = set()
     fields = []
     for owner in owners:
         for name, parameter in parameters_of(owner).items():
@@ -133,27 +144,31 @@ def with_parameters(
                 owner
             ):  # the command's option sets it, too
                 continue
-            if name in names:
+            # Several algorithms may have a parameter in common.
+            if kinds.setdefault(name, parameter.kind) == parameter.kind and name in declared:
+                continue
+            if name in names | declared:
                 line = f"{owner.__name__}.{name}: must have a name of its own; rename the parameter"
                 raise Refusal.line(line)
-            names.add(name)
+            declared.add(name)
             default = find_default(parameter, defaults)
             default_text = "" if name in defaults else parameter.default_text
             if not default_text:
                 default_text = "must be given" if default is UNSET else parameter.kind.text(default)
-            settings: Any = {
-                "kind": parameter.kind,
-                "default_text": default_text,
-                "help": parameter.help,
-            }
-            fields.append((name, Any, option(() if allow_lists else UNSET, **settings)))
+            declaration = option(
+                () if allow_lists else UNSET,
+                kind=parameter.kind,
+                default_text=default_text,
+                help=parameter.help,
+            )
+            fields.append((name, object, declaration))
     params = dataclasses.make_dataclass("Params", fields, frozen=True, kw_only=True)
     # The parameters come first.
     bases = (base, params)
     return dataclasses.make_dataclass("Options", [], bases=bases, frozen=True, kw_only=True)
 
 
-def find_default(parameter: Parameter, defaults: Mapping[str, Any]) -> Any:
+def find_default(parameter: Parameter, defaults: Mapping[str, object]) -> object:
     """Returns the default of the command line for a parameter; UNSET for none."""
     if parameter.name in defaults:
         return defaults[parameter.name]
@@ -237,7 +252,7 @@ def _build_parser(command: Command) -> argparse.ArgumentParser:
     return parser
 
 
-def parse(command: Command) -> tuple[Any, list[str]]:
+def parse(command: Command) -> tuple[object, list[str]]:
     """Parses the words of a command into options, and their names in order.
 
     Raises:
@@ -273,8 +288,9 @@ def _read_help_texts(options: type) -> dict[str, str]:
     help_texts: dict[str, str] = {}
     for owner in options.__mro__[::-1]:
         with contextlib.suppress(OSError, TypeError):  # a class without a source file
-            body: Any = ast.parse(inspect.getsource(owner)).body[0]
-            for field, text in itertools.pairwise(body.body):
+            definition = ast.parse(inspect.getsource(owner)).body[0]
+            assert isinstance(definition, ast.ClassDef)
+            for field, text in itertools.pairwise(definition.body):
                 if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
                     words = ast.literal_eval(text.value)
                     help_texts[ast.unparse(field.target)] = " ".join(words.split())

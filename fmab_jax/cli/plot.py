@@ -16,7 +16,7 @@ import dataclasses
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fmab_jax.cli.options import Call, option, rename_fields, visible
 from fmab_jax.cli.study_options import choose_file_name
@@ -40,17 +40,20 @@ class _Axes(Reading):
     """What is drawn against --x."""
 
 
-_Kinds: Any = dataclasses.make_dataclass(
-    "_Kinds",
-    [(name, bool, option(False, help=kind.help)) for name, kind in list_flags().items()],
-    bases=(_Axes,),
-    frozen=True,
-    kw_only=True,
-)
+if TYPE_CHECKING:
+    _Kinds = _Axes
+else:
+    _Kinds = dataclasses.make_dataclass(
+        "_Kinds",
+        [(name, bool, option(False, help=kind.help)) for name, kind in list_flags().items()],
+        bases=(_Axes,),
+        frozen=True,
+        kw_only=True,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(_Kinds):  # type: ignore[misc]
+class Options(_Kinds):
     """A metric against parameters, curves, or regret against cost."""
 
     out: str | None = option(None, metavar="FILE", default_text="FOLDER-KIND.png")
@@ -66,7 +69,7 @@ _ONE_OF = (
 )
 
 
-def execute(call: Call) -> None:
+def execute(call: Call[Options]) -> None:
     """Draws and writes a figure."""
     from fmab_jax.plots import runs as plots
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fmab_jax.cli.options import Call, option, rename_fields
 from fmab_jax.cli.tables import Priced, select_cells
@@ -39,13 +39,13 @@ class Options(Priced):
     """Replace an older file."""
 
 
-def execute(call: Call) -> None:
+def execute(call: Call[Options]) -> None:
     """Reads results and writes the page."""
     from fmab_jax.reports import page
 
     options = call.options
     with rename_fields(path="sources", store="sources"):
-        sources: Any = list(options.sources)
+        sources: list[str] | dict[str, xr.Dataset] = list(options.sources)
         if options.select:
             page.check_out(options.out, options.overwrite)
             sources = _select_configurations(page.read_results(sources), options.select)

@@ -39,7 +39,7 @@ class Options(Reading):
     csv has all digits, and the ends of every interval."""
 
 
-def execute(call: Call) -> None:
+def execute(call: Call[Options]) -> None:
     """Prints the table."""
     options = call.options
     data = open_results(options.folder)

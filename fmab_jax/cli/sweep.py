@@ -38,7 +38,7 @@ from fmab_jax.sweeps.progress import Plan, Progress, describe_workers
 if TYPE_CHECKING:
     import xarray as xr
 
-    from fmab_jax.sweeps.store import Record
+    from fmab_jax.core.shapes import Record
     from fmab_jax.sweeps.study import Study
 
 _MOST_ROWS = 40
@@ -83,10 +83,13 @@ def command(words: list[str]) -> Command:
     """Builds the command of an algorithm or of a study file."""
     if words and words[0].endswith(".toml"):
         return Command("fmab sweep", FileOptions, str(__doc__), words)
-    return study_options.build_command("fmab sweep", words, Options, alternatives=["STUDY.toml"])
+    alternatives = ["STUDY.toml"]
+    return study_options.build_command(
+        "fmab sweep", words, Options, alternatives=alternatives, several=True
+    )
 
 
-def execute(call: Call) -> None:
+def execute(call: Call[Options | FileOptions]) -> None:
     """Runs a sweep, prints its table, and says what can be done with it."""
     from fmab_jax.sweeps import cluster, runner, study_file
 
@@ -94,14 +97,17 @@ def execute(call: Call) -> None:
     document: Record = {}
     with ExitStack() as stack:
         stack.enter_context(rename_fields(**study_options.FIELD_OPTIONS))
-        if call.command.subject is None:
+        if isinstance(options, FileOptions):
             stack.enter_context(study_file.as_toml_errors(document))
             document |= study_file.read_study(options.study)
             study, label = study_file.build_study(document), Path(options.study).stem
         else:
-            document, study = study_options.build_study(options, call.command.subject, call.typed)
+            document, study = study_options.build_study(
+                options, call.command.algorithms, call.typed
+            )
             # The hash gives each study its own folder, so a repeated command resumes.
-            label = f"{call.command.subject.name}-{study.hash[:8]}"
+            names = (owner.name for owner in call.command.algorithms)
+            label = "-".join([*names, study.hash[:8]])
         _ = study.points  # refuses inconsistent values
         worker = _worker(options.worker)
         out = os.path.join("runs", label) if options.out is None else options.out

@@ -7,7 +7,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fmab_jax.cli.options import option, rename_fields, visible
 from fmab_jax.errors import PlainText, Refusal, did_you_mean, parse_number, refuse
@@ -153,7 +153,14 @@ def plain_table(title: str | None = None) -> Table:
 
 
 def print_results(
-    data: xr.Dataset, options: Priced, *, form: str = "text", **arguments: Any
+    data: xr.Dataset,
+    options: Priced,
+    *,
+    form: str = "text",
+    sort: str | None = None,
+    descending: bool = False,
+    where: Sequence[str] = (),
+    columns: Sequence[str] | None = None,
 ) -> None:
     """Prints a row per configuration: what was lost, what it cost and how sure that is.
 
@@ -161,14 +168,24 @@ def print_results(
         data: Results of a sweep, or of a run.
         options: Options with level and prices.
         form: One of `FORMATS`; all but "text" are the table alone.
-        arguments: Arguments of `overview`.
+        sort: As in `overview`.
+        descending: As in `overview`.
+        where: As in `overview`.
+        columns: As in `overview`.
     """
     from fmab_jax.analysis.overview import overview
 
-    prices: Any = options.prices
-    table = overview(data, level=options.level, **arguments, **prices)
-    if arguments.get("where") and not table.rows:
-        conditions = PlainText(" ".join(map(visible, arguments["where"])))
+    table = overview(
+        data,
+        level=options.level,
+        sort=sort,
+        descending=descending,
+        where=where,
+        columns=columns,
+        **options.prices,
+    )
+    if where and not table.rows:
+        conditions = PlainText(" ".join(map(visible, where)))
         refuse("where", conditions, "true of at least one row", "loosen it")
     if form != "text":
         print(table.write(form))

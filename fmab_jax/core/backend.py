@@ -6,9 +6,12 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import ParamSpec, TypeVar
 
 import jax
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _platform: ContextVar[str] = ContextVar("platform", default="cpu")
 
@@ -31,11 +34,11 @@ def trace_for(name: str) -> Iterator[None]:
         _platform.reset(token)
 
 
-def trace_by_default(function: Callable[..., Any]) -> Callable[..., Any]:
+def trace_by_default(function: Callable[P, T]) -> Callable[P, T]:
     """Returns a function that JAX traces for its default platform."""
 
     @functools.wraps(function)
-    def trace_here(*args: Any, **kwargs: Any) -> Any:
+    def trace_here(*args: P.args, **kwargs: P.kwargs) -> T:
         with trace_for(jax.default_backend()):
             return function(*args, **kwargs)
 

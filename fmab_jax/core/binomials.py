@@ -7,8 +7,7 @@ induced law step by step).
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import jax.numpy as jnp
 import numpy as np
@@ -21,7 +20,7 @@ from fmab_jax.core.backend import is_accelerated
 from fmab_jax.core.keys import Words, uniform
 from fmab_jax.core.rare import anywhere, rare, repeat_steps, store_once, where_any
 from fmab_jax.core.samplers import SMOOTH_VARIANCE, apply_sheppard, smooth_quantile
-from fmab_jax.core.shapes import Bits, Lanes, Reals, Truths
+from fmab_jax.core.shapes import Bits, Integer, Lanes, Reals, Scalar, Truths
 
 Rows = Float[Array, "... row"]
 Row = Float[Array, "... 1"]
@@ -136,7 +135,7 @@ def binomials(
     (z,) = store_once(u < 1.0, normal.quantile(u))
     k, small, near = expand_quantile(z, trials, probability)
 
-    def search(steps: int) -> Any:
+    def search(steps: int) -> Callable[..., Array]:
         def exact(k0: Array, k1: Array, lane: Array, draw: Array, *law: Array) -> Array:
             trials, probability = law
             return sum_mass(uniform(k0, k1, lane, draw), trials, probability, steps)
@@ -184,7 +183,7 @@ def sum_mass(u: Reals, trials: Reals, probability: Reals, steps: int = _MOST_STE
     first = jnp.exp(n * jnp.log1p(-p))
 
     # The part of the uniform above the sum so far; at the end, minus the number of steps.
-    def climb(step: Any, state: tuple[Array, Array]) -> tuple[Array, Array]:
+    def climb(step: Integer | np.integer, state: tuple[Array, Array]) -> tuple[Array, Array]:
         mass, above = state
         number, over = step.astype(np.float64), _over(step)
         mass = mass * ((n - number) * odds) * over
@@ -202,10 +201,9 @@ def sum_mass(u: Reals, trials: Reals, probability: Reals, steps: int = _MOST_STE
     return jnp.where(flip, trials - k, k)
 
 
-def _over(step: Any) -> Any:
+def _over(step: Integer | np.integer) -> Scalar | np.floating:
     """Returns 1 / (step + 1); XLA would launch a kernel for each quotient of scalars."""
-    over: Any = _OVER if isinstance(step, np.integer) else jnp.asarray(_OVER)
-    return over[step]
+    return _OVER[step] if isinstance(step, np.integer) else jnp.asarray(_OVER)[step]
 
 
 def _by_row(u: Rows, trials: Row, probability: Row) -> Rows:

@@ -7,12 +7,14 @@ later grid points, and the next stretch overwrites it.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sized
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
+from numpy.typing import ArrayLike
 
 from fmab_jax.core.arrays import rounded, sum_in_turn
 from fmab_jax.core.segments import Ends, overlap
@@ -22,7 +24,7 @@ from fmab_jax.errors import array_of, choice, count, length, refuse
 MAX_POINTS = 10**5
 
 
-def time_grid(horizon: int, times: Any = 100, spacing: str = "linear") -> np.ndarray:
+def time_grid(horizon: int, times: ArrayLike = 100, spacing: str = "linear") -> np.ndarray:
     """Returns the slots at which curves are recorded: whole, increasing, the last the horizon.
 
     Args:
@@ -40,7 +42,8 @@ def time_grid(horizon: int, times: Any = 100, spacing: str = "linear") -> np.nda
     choice("spacing", spacing, ("linear", "log"), "choose one of them")
     remedy = "give slots, such as [1, 10, 100]"
     allowed = "a number of slots or a list of slots"
-    if not isinstance(times, (list, tuple, range)) and not getattr(times, "ndim", 0):
+    is_list = isinstance(times, (list, tuple, range)) or getattr(times, "ndim", 0) > 0
+    if not (is_list and isinstance(times, Sized)):
         points = count("times", times, 1, MAX_POINTS, "give the number of recorded slots")
         points = min(points, horizon)
         if spacing == "linear":

@@ -33,7 +33,7 @@ PerPlace = Float[Array, " place"]
 
 # Without noise, larger tilts do not help.
 _FARTHEST = 30.0
-# Any tilt is valid, so two digits are enough.
+# Every tilt is valid, so two digits are enough.
 _STEPS = 5
 # Means q with a sharpest pair of tilts, equidistant on the variance-stabilising scale.
 _PLACES = 16
@@ -234,7 +234,7 @@ def evidence(
     return largest + jnp.log(jnp.sum(jnp.exp(exponent - largest[None]), axis=0))
 
 
-def private_divergence(low: Reals, high: Reals, epsilon: Scalar) -> Reals:
+def private_divergence(low: Reals, high: Reals, epsilon: Scalar | float) -> Reals:
     """Returns d_epsilon(x, y) = inf over z of epsilon |z - x| + kl(z, y), for x < y; else 0.
 
     Where the log odds of both are at most epsilon apart, that is kl(x, y); beyond,
@@ -252,7 +252,9 @@ def private_divergence(low: Reals, high: Reals, epsilon: Scalar) -> Reals:
     return jnp.where(low < high, jnp.maximum(jnp.where(is_near, near_value, far_value), 0.0), 0.0)
 
 
-def largest_within(mean: Lanes, divergence_bound: Lanes, distance: Lanes, epsilon: Scalar) -> Lanes:
+def largest_within(
+    mean: Lanes, divergence_bound: Lanes, distance: Lanes, epsilon: Scalar | float
+) -> Lanes:
     """Returns the largest q in [mean, 1] with private_divergence(mean, q) <= distance.
 
     Args:

@@ -13,7 +13,6 @@ import numbers
 import os
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Int
@@ -37,7 +36,9 @@ _HEADERS = (["source", "target"], ["from", "to"])
 _RANDOM = ("random", "regular-", "preferential")
 
 
-def make(graph: Any, agents: int, *, seed: int = 0, field: str = "graph") -> nx.Graph:
+def make(
+    graph: object, agents: int, *, seed: int = 0, field: str = "graph", connected: bool = True
+) -> nx.Graph:
     """Returns the communication graph of the agents 0..M-1, validated.
 
     Names:
@@ -68,6 +69,7 @@ def make(graph: Any, agents: int, *, seed: int = 0, field: str = "graph") -> nx.
         agents: M in [1, 1e6].
         seed: In [0, 2^32); the random graphs depend on it and on nothing else.
         field: The argument's name for error messages.
+        connected: Whether a networkx graph or a file must be connected.
 
     Returns:
         A frozen graph (copy it with ``nx.Graph`` to change it): undirected, simple, connected.
@@ -91,7 +93,8 @@ def make(graph: Any, agents: int, *, seed: int = 0, field: str = "graph") -> nx.
     if isinstance(graph, str) and not names_file(graph):
         return make_named(graph, agents, seed, field)
     text = graph if isinstance(graph, str) else _describe(graph)
-    network = validated(read(graph, field) if isinstance(graph, str) else graph, field, text)
+    source = read(graph, field) if isinstance(graph, str) else graph
+    network = validated(source, field, text, connected)
     nodes = network.number_of_nodes()
     if nodes != agents:
         allowed = f"a graph of {agents} nodes, one per agent (it has {nodes})"
@@ -99,13 +102,16 @@ def make(graph: Any, agents: int, *, seed: int = 0, field: str = "graph") -> nx.
     return network
 
 
-def validated(graph: Any, field: str = "graph", text: str | None = None) -> nx.Graph:
+def validated(
+    graph: object, field: str = "graph", text: str | None = None, connected: bool = True
+) -> nx.Graph:
     """Returns a frozen copy of a networkx graph on the nodes 0..M-1, by the rules of ``make``.
 
     Args:
-        graph: Any networkx graph.
+        graph: A networkx graph.
         field: The argument's name for error messages.
         text: Text of the graph in error messages.
+        connected: Whether it must be connected.
 
     Raises:
         ValueError: If it is no networkx graph, or is empty, directed, disconnected, too large or
@@ -125,8 +131,7 @@ def validated(graph: Any, field: str = "graph", text: str | None = None) -> nx.G
     if loops := nx.number_of_selfloops(graph):
         allowed = f"a graph without self-loops (it has {loops})"
         refuse(field, text, allowed, "remove them first")
-    pieces = nx.number_connected_components(graph)
-    if pieces > 1:
+    if connected and (pieces := nx.number_connected_components(graph)) > 1:
         allowed = f"a connected graph (it has {pieces} connected components)"
         refuse(field, text, allowed, "add edges, or use hdp_mab for separate components")
     try:
@@ -138,7 +143,7 @@ def validated(graph: Any, field: str = "graph", text: str | None = None) -> nx.G
     return build_frozen(nodes, edges, str(graph.name))
 
 
-def components(spec: Any, agents: int, *, seed: int = 0) -> list[nx.Graph]:
+def components(spec: object, agents: int, *, seed: int = 0) -> list[nx.Graph]:
     """Returns the component graphs G_1..G_Q of the hybrid structure.
 
     Agents are numbered consecutively: 0..M_1 - 1 are the nodes 0..M_1 - 1 of the first component,
@@ -249,7 +254,7 @@ def mixing_rate(graph: nx.Graph) -> float:
     return float(np.sort(np.abs(np.linalg.eigvalsh(matrix)))[-2])
 
 
-def _check_numbers(agents: Any, seed: Any) -> tuple[int, int]:
+def _check_numbers(agents: object, seed: object) -> tuple[int, int]:
     agents = count("agents", agents, 1, AGENTS_MAX, "choose the number of agents in the graph")
     return agents, count("seed", seed, 0, 2**32 - 1, "choose a seed in that range")
 
@@ -260,7 +265,7 @@ def _describe(graph: nx.Graph) -> str:
 
 
 # Size of components, their number, their graph.
-_Run = tuple[int, int, Any]
+_Run = tuple[int, int, "nx.Graph | str"]
 
 
 def _parse_components(spec: str) -> list[_Run]:
@@ -277,7 +282,7 @@ def _parse_components(spec: str) -> list[_Run]:
     return runs
 
 
-def list_networks(spec: Any, field: str = "components") -> list[nx.Graph]:
+def list_networks(spec: object, field: str = "components") -> list[nx.Graph]:
     """Returns a list of networkx graphs; refuses labels that number agents in another order.
 
     Raises:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from fmab_jax.core import arrays, keys
@@ -63,11 +65,11 @@ class BoundProblem:
     kind: str = field(metadata=STATIC)
     rows: int = field(metadata=STATIC)
     arms: int = field(metadata=STATIC)
-    agents: Any
-    values: dict[str, Any]
-    law_values: dict[str, Any]
+    agents: Array | np.ndarray
+    values: Mapping[str, Array | np.ndarray]
+    law_values: Mapping[str, Array | np.ndarray]
     world: World | None = field(default=None, metadata=STATIC)
-    world_values: dict[str, Any] = field(default_factory=dict)
+    world_values: Mapping[str, Array | np.ndarray] = field(default_factory=dict)
 
     def draw(self, key: Array, horizon: Integer | None = None) -> Instance:
         """Returns one seed's instance; pure, for use under ``jit`` and ``vmap``.
@@ -134,7 +136,7 @@ class BoundProblem:
         level = keys.uniform(*words, arm)
         if self.kind == "uniform":
             return level
-        gap = self.values["instance_gap"]
+        gap = jnp.asarray(self.values["instance_gap"])
         index = jnp.arange(self.arms)
         best = jnp.argmax(level)
         second = jnp.argmax(jnp.where(index == best, -1.0, level))

@@ -9,7 +9,7 @@ shares its seed.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +35,7 @@ class Words(NamedTuple):
     k1: UInt32[Array, ""]
 
 
-def checked_seed(field: str, value: Any) -> int:
+def checked_seed(field: str, value: object) -> int:
     """Returns ``value`` as a seed in [0, 2^32), the range in which distinct seeds stay distinct.
 
     Raises:
@@ -147,8 +147,9 @@ def _encrypt_in_loop(k0: Array, k1: Array, x0: Array, x1: Array) -> tuple[Array,
         return x0 + second, x1 + third + number, second, third, first
 
     schedule = (k0, k1, k0 ^ k1 ^ jnp.uint32(0x1BD11BDA))
-    start = (x0 + k0, x1 + k1, *schedule)
-    return short_loop(5, mix_rounds, start)[:2]
+    start: tuple[Array, ...] = (x0 + k0, x1 + k1, *schedule)
+    x0, x1, *_ = short_loop(5, mix_rounds, start)
+    return x0, x1
 
 
 def _threefry(k0: Array, k1: Array, x0: Array, x1: Array) -> tuple[Array, Array]:

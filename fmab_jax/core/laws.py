@@ -10,7 +10,7 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeVar
 
 from fmab_jax.core import rewards
 from fmab_jax.core.plugins import defined_in, file_of, foreign_refused
@@ -19,7 +19,9 @@ from fmab_jax.core.rewards.contract import is_own
 from fmab_jax.errors import Refusal, check_frozen_class, did_you_mean, parse_number, refuse
 from fmab_jax.parameters import UNSET, Parameter, Real, Whole, parameters_of
 
-LAWS_BY_NAME: dict[str, Any] = {
+T = TypeVar("T")
+
+LAWS_BY_NAME: dict[str, type[Law]] = {
     owner.name: owner
     for module in pkgutil.iter_modules(rewards.__path__, f"{rewards.__name__}.")
     for owner in defined_in(importlib.import_module(module.name), Law)
@@ -39,13 +41,13 @@ def usage(owner: type) -> str:
     return text
 
 
-def usages(owners: Mapping[str, Any] | None = None) -> str:
+def usages(owners: Mapping[str, type] | None = None) -> str:
     """Returns the formats of the texts of all laws, or of other classes by name."""
     by_name = LAWS_BY_NAME if owners is None else owners
     return ", ".join(usage(owner) for _, owner in sorted(by_name.items()))
 
 
-def law_of(value: Any, field: str = "rewards") -> Law:
+def law_of(value: object, field: str = "rewards") -> Law:
     """Returns a law unchanged, or the law of a text: bernoulli, gaussian:SD, one of a plug-in.
 
     Raises:
@@ -54,13 +56,12 @@ def law_of(value: Any, field: str = "rewards") -> Law:
     if isinstance(value, Law):
         return value
     objects = ", or an object such as fmab_jax.Gaussian(0.1)"
-    law: Law = build_from_text(value, LAWS_BY_NAME, field, "a reward law", objects)
-    return law
+    return build_from_text(value, LAWS_BY_NAME, field, "a reward law", objects)
 
 
 def build_from_text(
-    value: Any, owners: Mapping[str, Any], field: str, noun: str, otherwise: str
-) -> Any:
+    value: object, owners: Mapping[str, type[T]], field: str, noun: str, otherwise: str
+) -> T:
     """Returns the object of a text: the name of a class, and the values of its parameters.
 
     Args:
@@ -101,14 +102,14 @@ def build_from_text(
             refuse(field, value, f"{allowed} with {error.field} {reason}", remedy)
 
 
-def _parse_value(parameter: Parameter, word: str) -> Any:
+def _parse_value(parameter: Parameter, word: str) -> str | float | None:
     if parameter.kind.none_label is not None and word == "none":
         return None
     number = parse_number(word) if isinstance(parameter.kind, (Real, Whole)) else None
     return word if number is None else number
 
 
-def check_class(owner: Any, origin: str) -> None:
+def check_class(owner: type, origin: str) -> None:
     """Refuses the class of a law that is incomplete, or whose name exists.
 
     Args:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.shapes import Record
 from fmab_jax.errors import choice, count, real, refuse
 
 ACTIONS = "anybody who sees actions"
@@ -76,7 +77,7 @@ def together(size: int) -> str:
     return f"{size:,} agent{'s' * (size > 1)} together"
 
 
-def checked_rows(field: str, ledger: Any) -> tuple[Disclosure, ...]:
+def checked_rows(field: str, ledger: Disclosure | Iterable[Disclosure]) -> tuple[Disclosure, ...]:
     """Returns the ledger of an algorithm as rows; refuses anything else.
 
     Args:
@@ -86,8 +87,9 @@ def checked_rows(field: str, ledger: Any) -> tuple[Disclosure, ...]:
     Raises:
         Refusal: If it is not a ledger, or is empty.
     """
-    is_list = isinstance(ledger, Iterable) and not isinstance(ledger, Disclosure)
-    rows = tuple(ledger) if is_list else (ledger,)
+    if isinstance(ledger, Disclosure) or not isinstance(ledger, Iterable):
+        ledger = (ledger,)
+    rows = tuple(ledger)
     if not rows or not all(isinstance(row, Disclosure) for row in rows):
         remedy = "return what each of them sees; somebody always sees actions"
         refuse(field, ledger, "one Disclosure, or several", remedy)
@@ -124,7 +126,7 @@ def list_viewers(exchange: Exchange) -> list[str]:
     return list(dict.fromkeys(view.viewer for view in exchange.views)) or [ANY_VIEWER[1]]
 
 
-def read_rows(text: str | None) -> list[dict[str, Any]]:
+def read_rows(text: str | None) -> list[Record]:
     """Returns the rows of the attribute ``ledger`` of a result; [] where it has none."""
     rows = json.loads(text or "[]")
     return [{_OLD_KEYS.get(key, key): value for key, value in row.items()} for row in rows]

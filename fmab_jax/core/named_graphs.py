@@ -7,7 +7,6 @@ import random
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -34,7 +33,7 @@ _EXAMPLES = (
 )
 
 
-def checked_name(value: Any, field: str = "graph") -> str:
+def checked_name(value: object, field: str = "graph") -> str:
     """Returns the name of a graph, refused if there is none of that name for any number of agents.
 
     Raises:

@@ -6,11 +6,11 @@ import hashlib
 import os
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any
 
 import numpy as np
 
 from fmab_jax.core import graphs, named_graphs
+from fmab_jax.core.shapes import Record
 from fmab_jax.files import check_path
 from fmab_jax.lazy_imports import nx
 from fmab_jax.parameters import Kind, parameter
@@ -36,13 +36,15 @@ class FixedGraph:
     weighted: bool = field(default=False, compare=False)
 
     @classmethod
-    def from_graph(cls, graph: nx.Graph, name: str = "", field: str = "graph") -> FixedGraph:
+    def from_graph(
+        cls, graph: nx.Graph, name: str = "", field: str = "graph", connected: bool = True
+    ) -> FixedGraph:
         """Converts a networkx graph.
 
         Raises:
             ValueError: If it is refused by `graphs.validated`.
         """
-        frozen = graphs.validated(graph, field)
+        frozen = graphs.validated(graph, field, connected=connected)
         pairs = sorted((min(edge), max(edge)) for edge in frozen.edges())
         edges = np.array(pairs, np.int32).reshape(-1, 2)
         weights = (weight for _, _, weight in graph.edges(data="weight", default=1.0))
@@ -60,46 +62,53 @@ class FixedGraph:
         """Returns the frozen networkx graph."""
         return named_graphs.build_frozen(self.nodes, self.pairs, self.name)
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> Record:
         """Returns a JSON-able identity, with the edges of a small graph."""
         count = len(self.edges) // 8
         digest = hashlib.sha256(self.edges).hexdigest()
-        identity: dict[str, Any] = {"nodes": self.nodes, "edges": count, "sha256": digest}
+        identity: Record = {"nodes": self.nodes, "edges": count, "sha256": digest}
         return identity | ({"edge_list": self.pairs} if count <= _LISTED_EDGES else {})
 
 
 @dataclass(frozen=True)
 class GraphOf(Kind):
-    """A name, a file or a networkx graph: the values of `graphs.make`."""
+    """A name, a file or a networkx graph: the values of `graphs.make`.
+
+    Attributes:
+        connected: Whether the graph must be connected.
+    """
+
+    connected: bool = True
 
     metavar = "GRAPH"
 
-    def check_value(self, name: str, value: Any, remedy: str) -> Any:
+    def check_value(self, name: str, value: object, remedy: str) -> FixedGraph | str:
         """Returns a name unchanged, anything else as a `FixedGraph`."""
         if isinstance(value, FixedGraph):
             return value
         if isinstance(value, nx.Graph):
-            return FixedGraph.from_graph(value, field=name)
+            return FixedGraph.from_graph(value, field=name, connected=self.connected)
         if isinstance(value, os.PathLike) or (isinstance(value, str) and graphs.names_file(value)):
             text = value if isinstance(value, str) else str(check_path(name, value))
-            return FixedGraph.from_graph(graphs.read(text, name), text, name)
+            return FixedGraph.from_graph(graphs.read(text, name), text, name, self.connected)
         return named_graphs.checked_name(value, name)
 
-    def plain(self, value: Any) -> Any:
+    def plain(self, value: object) -> object:
         """Returns the name, or the identity of the edges."""
         return value.plain() if isinstance(value, FixedGraph) else value
 
-    def text(self, value: Any) -> str:
+    def text(self, value: object) -> str:
         """Writes the name."""
-        is_graph = isinstance(value, FixedGraph)
-        return (value.name or "own graph") if is_graph else super().text(value)
+        if isinstance(value, FixedGraph):
+            return value.name or "own graph"
+        return super().text(value)
 
-    def remark(self, value: Any) -> str:
+    def remark(self, value: object) -> str:
         """Says that weights of edges are ignored."""
         ignored = isinstance(value, FixedGraph) and value.weighted
         return "edge weights ignored" if ignored else ""
 
-    def label(self, value: Any) -> Any:
+    def label(self, value: object) -> object:
         """Returns the name; a graph without one has none."""
         return value.name if isinstance(value, FixedGraph) else super().label(value)
 
@@ -110,7 +119,7 @@ class ComponentsOf(Kind):
 
     metavar = "SPEC"
 
-    def check_value(self, name: str, value: Any, remedy: str) -> Any:
+    def check_value(self, name: str, value: object, remedy: str) -> tuple[FixedGraph, ...] | str:
         """Returns a text of names unchanged; a list, or a text with files, as a tuple of graphs."""
         if isinstance(value, str):
             parts = value.replace(":", "+").split("+")
@@ -124,25 +133,25 @@ class ComponentsOf(Kind):
         networks = graphs.list_networks(value, name)
         return tuple(FixedGraph.from_graph(x, field=f"{name}[{q}]") for q, x in enumerate(networks))
 
-    def plain(self, value: Any) -> Any:
+    def plain(self, value: object) -> object:
         """Returns the text, or the identity of every graph."""
         return [graph.plain() for graph in value] if isinstance(value, tuple) else value
 
-    def text(self, value: Any) -> str:
+    def text(self, value: object) -> str:
         """Writes the parts."""
         return str(self.none_label if value is None else self.label(value))
 
-    def remark(self, value: Any) -> str:
+    def remark(self, value: object) -> str:
         """Says that weights of edges are ignored."""
         return max(map(GraphOf().remark, value), default="") if isinstance(value, tuple) else ""
 
-    def label(self, value: Any) -> Any:
+    def label(self, value: object) -> object:
         """Returns the text, or the parts joined by plus signs."""
         if value is None:
             return "none"
         return "+".join(map(GraphOf().text, value)) if isinstance(value, tuple) else value
 
-    def is_list_value(self, value: Any) -> bool:
+    def is_list_value(self, value: object) -> bool:
         """Tells a specification that is a list from a list of specifications."""
         return not (isinstance(value, list) and all(isinstance(v, (str, list)) for v in value))
 
@@ -154,7 +163,7 @@ def _part(field: str, size: int, graph: str, seed: int) -> FixedGraph:
     return FixedGraph.from_graph(network if file is None else file, f"{size}:{graph}", field)
 
 
-def graph_parameter(default: str | None, none_label: str = "") -> Any:
+def graph_parameter(default: str | None, none_label: str = "") -> object:
     """Returns the parameter of an algorithm for its communication graph.
 
     Args:
@@ -172,20 +181,21 @@ def graph_parameter(default: str | None, none_label: str = "") -> Any:
     )
 
 
-def network(value: Any, agents: int) -> nx.Graph:
+def network(value: object, agents: int, field: str = "graph", connected: bool = True) -> nx.Graph:
     """Builds the graph of a `GraphOf` value for a number of agents.
 
     Raises:
         ValueError: If they do not fit.
     """
-    return graphs.make(value.graph() if isinstance(value, FixedGraph) else value, agents)
+    graph = value.graph() if isinstance(value, FixedGraph) else value
+    return graphs.make(graph, agents, field=field, connected=connected)
 
 
-def parts(value: Any, agents: int) -> list[nx.Graph]:
+def parts(value: object, agents: int) -> list[nx.Graph]:
     """Builds the component graphs of a `ComponentsOf` value.
 
     Raises:
         ValueError: If they do not fit the number of agents.
     """
-    spec = value if isinstance(value, str) else [graph.graph() for graph in value]
+    spec = [graph.graph() for graph in value] if isinstance(value, tuple) else value
     return graphs.components(spec, agents)

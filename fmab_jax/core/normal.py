@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import jax.numpy as jnp
 from jax import lax
@@ -96,6 +95,7 @@ def quantile(u: Reals) -> Reals:
     return jnp.where(central, off, jnp.where(off < 0.0, -1.0, 1.0)) * (up / down)
 
 
-def horner(x: Reals, coefficients: Sequence[Any]) -> Reals:
+def horner(x: Reals, coefficients: Sequence[Reals | float]) -> Reals:
     """Returns a polynomial, highest power first."""
-    return functools.reduce(lambda total, c: total * x + c, coefficients[1:], coefficients[0])
+    first = coefficients[0] * x + coefficients[1]
+    return functools.reduce(lambda total, c: total * x + c, coefficients[2:], first)

@@ -11,10 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
+from numpy.typing import ArrayLike, DTypeLike
 
 from fmab_jax.core.plugins import errors_as
 from fmab_jax.core.segments import Ends
-from fmab_jax.core.shapes import Grid, Integer, PerRow, PerRowArm, Reals
+from fmab_jax.core.shapes import Grid, Integer, PerRow, PerRowArm, PyTree, Reals
 from fmab_jax.errors import Refusal, flag, real, refuse
 
 PROMISE = (
@@ -63,9 +64,9 @@ class Accumulator(NamedTuple):
 
     name: str
     dims: tuple[str, ...]
-    start: Callable[[int, int, Array], Any]
-    add: Callable[[Any, Stretch, Array], Any]
-    end: Callable[[Any], Reals] = lambda total: total
+    start: Callable[[int, int, Array], PyTree]
+    add: Callable[[PyTree, Stretch, Array], PyTree]
+    end: Callable[[PyTree], Reals] = lambda total: total
 
     @property
     def by_agent(self) -> bool:
@@ -75,12 +76,12 @@ class Accumulator(NamedTuple):
 
 def start_accumulators(
     accumulators: tuple[Accumulator, ...], rows: int, arms: int, grid: Grid
-) -> tuple[Any, ...]:
+) -> tuple[PyTree, ...]:
     """Returns the state of each accumulator at slot 0."""
     return tuple(_call(accumulator, "start", rows, arms, grid) for accumulator in accumulators)
 
 
-def _call(accumulator: Accumulator, function: str, *args: Any) -> Any:
+def _call(accumulator: Accumulator, function: str, *args: PyTree) -> PyTree:
     """Calls a function of an accumulator, and converts the result to arrays.
 
     Raises:
@@ -96,17 +97,17 @@ def _blame(accumulator: Accumulator, reason: str) -> Refusal:
     )
 
 
-def _describe_shapes(tree: Any) -> str:
+def _describe_shapes(tree: PyTree) -> str:
     shapes = [f"{leaf.dtype}{leaf.shape}" for leaf in jax.tree.leaves(tree)]
     return " and ".join(shapes) or "nothing"
 
 
 def accumulate(
     accumulators: tuple[Accumulator, ...],
-    states: tuple[Any, ...],
+    states: tuple[PyTree, ...],
     stretch: Callable[[], Stretch],
     grid: Grid,
-) -> tuple[Any, ...]:
+) -> tuple[PyTree, ...]:
     """Returns the states after a stretch, which is computed only if there are accumulators."""
     if not accumulators:
         return states
@@ -114,10 +115,10 @@ def accumulate(
     # Runs that are over get empty stretches while others continue.
     has_slots = current.stop > current.start
 
-    def add_stretch(accumulator: Accumulator, old: Any) -> Any:
+    def add_stretch(accumulator: Accumulator, old: PyTree) -> PyTree:
         new = _call(accumulator, "add", old, current, grid)
         pairs = zip(jax.tree.leaves(new), jax.tree.leaves(old), strict=False)
-        structure: Any = jax.tree.structure(old)
+        structure: object = jax.tree.structure(old)
         matches = structure == jax.tree.structure(new) and all(
             x.shape == y.shape and np.result_type(x.dtype, y.dtype) == y.dtype for x, y in pairs
         )
@@ -131,17 +132,19 @@ def accumulate(
 
 def accumulate_segments(
     accumulators: tuple[Accumulator, ...],
-    states: tuple[Any, ...],
+    states: tuple[PyTree, ...],
     stretch: Callable[[], Stretch],
     grid: Grid,
     ends: Ends | None,
-) -> tuple[Any, ...]:
+) -> tuple[PyTree, ...]:
     """Returns as `accumulate`, for a stretch over segments, in which ``gap`` is [segment, row]."""
     if ends is None or not accumulators:
         return accumulate(accumulators, states, stretch, grid)
     whole = stretch()
 
-    def add_part(states: tuple[Any, ...], part: tuple[Array, ...]) -> tuple[tuple[Any, ...], None]:
+    def add_part(
+        states: tuple[PyTree, ...], part: tuple[Array, ...]
+    ) -> tuple[tuple[PyTree, ...], None]:
         begin, end, gap = part
         start, stop = (jnp.clip(slot, begin, end) for slot in (whole.start, whole.stop))
         now = whole._replace(start=start, stop=stop, gap=gap)
@@ -153,7 +156,7 @@ def accumulate_segments(
 
 def finish_accumulators(
     accumulators: tuple[Accumulator, ...],
-    states: tuple[Any, ...],
+    states: tuple[PyTree, ...],
     rows: int,
     arms: int,
     points: int,
@@ -181,7 +184,7 @@ OF_RESULTS = {*DIMENSIONS, "seed", "time_2", "quantile", "bin", "made"}
 
 _ENDS = ("rounds", "active_arms", "chosen_arm", "agents_lost", "agents_worse")
 _FLOAT, _INT = np.dtype(np.float64), np.dtype(np.int32)
-FIELDS: dict[str, tuple[np.dtype[Any], bool]] = {
+FIELDS: dict[str, tuple[np.dtype, bool]] = {
     **dict.fromkeys(("regret", "waiting_regret"), (_FLOAT, True)),
     **{"rounds_by": (_INT, True), "arms_reported": (np.dtype(np.int64), False)},
     **{"final_gap": (_FLOAT, False), **dict.fromkeys(_ENDS, (_INT, False))},
@@ -214,7 +217,7 @@ class Record:
     def __init__(
         self,
         arrays: Callable[[str], Any],
-        facts: Mapping[str, Any],
+        facts: Mapping[str, object],
         accumulators: Sequence[Accumulator] = (),
     ) -> None:
         """Takes a function from names to arrays, the attributes, and the output's accumulators."""
@@ -282,7 +285,7 @@ class Output:
     units: str
     of: Callable[[Record], np.ndarray]
     dims: tuple[str, ...] = ()
-    dtype: Any = np.float64
+    dtype: DTypeLike = np.float64
     accumulators: tuple[Accumulator, ...] = ()
     coordinate: bool = False
     source: str = ""
@@ -365,10 +368,10 @@ class Reduce(Output):
         (('epsilon', 'threshold'), 20.0)
     """
 
-    init: Callable[[], Any] = field(kw_only=True)
-    add: Callable[[Any, Any], Any] = field(kw_only=True)
-    merge: Callable[[Any, Any], Any] = field(kw_only=True)
-    finish: Callable[[Any], Any] = field(kw_only=True)
+    init: Callable[[], PyTree] = field(kw_only=True)
+    add: Callable[[PyTree, PyTree], PyTree] = field(kw_only=True)
+    merge: Callable[[PyTree, PyTree], PyTree] = field(kw_only=True)
+    finish: Callable[[PyTree], ArrayLike] = field(kw_only=True)
     over: tuple[tuple[str, tuple[float, ...]], ...] = ()
 
     def __post_init__(self) -> None:
@@ -401,11 +404,11 @@ class Reduce(Output):
         """The arrays of the state before any seed."""
         return [np.asarray(x) for x in jax.tree.leaves(self.init())]
 
-    def state(self, arrays: Sequence[Any]) -> Any:
+    def state(self, arrays: Sequence[np.ndarray]) -> PyTree:
         """Returns the state that has these arrays."""
         return jax.tree.unflatten(jax.tree.structure(self.init()), arrays)
 
 
-def _check_dims(field: str, dims: Any, order: tuple[str, ...]) -> None:
+def _check_dims(field: str, dims: object, order: tuple[str, ...]) -> None:
     if not isinstance(dims, tuple) or dims != tuple(dim for dim in order if dim in dims):
         refuse(field, dims, f"some of {order}, in this order", "write a tuple of them")

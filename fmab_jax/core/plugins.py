@@ -17,7 +17,7 @@ import re
 import sys
 import traceback
 import typing
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, NamedTuple
@@ -70,13 +70,15 @@ def errors_as(refusal: Callable[[BaseException, str], Refusal]) -> Iterator[None
 
 
 def foreign_refused(
-    field: str, value: Any, allowed: str, remedy: str = "mend it"
+    field: str, value: object, allowed: str, remedy: str = "mend it"
 ) -> contextlib.AbstractContextManager[None]:
     """Converts errors of a plug-in's code to refusals; see `errors_as`."""
     return errors_as(lambda _, why: Refusal(field, value, allowed, f"{remedy} ({why})"))
 
 
-def defined_in(module: Any, kind: Any, *, is_named: bool = True) -> Iterator[Any]:
+def defined_in(
+    module: ModuleType, kind: type | tuple[type, ...], *, is_named: bool = True
+) -> Iterator[Any]:
     """Yields the subclasses that a module defines: those with a name, or those without."""
     # A class may have two names in the module.
     for owner in dict.fromkeys(x for x in vars(module).values() if isinstance(x, type)):
@@ -207,7 +209,7 @@ def source_digest(owner: type) -> str:
     It includes helpers of the file. A class without source is hashed by its compiled code.
     """
     # Type checkers take a class with fields to be unhashable.
-    return _source_digest(typing.cast(Any, owner))
+    return _source_digest(typing.cast(Hashable, owner))
 
 
 @functools.cache
@@ -235,7 +237,7 @@ def _source_digest(owner: type) -> str:
     return digest.hexdigest()[:12] if owners else ""
 
 
-def code_digest(*parts: Any) -> str:
+def code_digest(*parts: object) -> str:
     """Returns a hash of functions and their modules, and of texts.
 
     It includes the closures and defaults of a function.
@@ -261,7 +263,7 @@ def _read_source(module: ModuleType) -> str:
     return inspect.getsource(module)
 
 
-def _describe_value(value: Any) -> str:
+def _describe_value(value: object) -> str:
     """Returns a text of a function's code or of a value that is equal in every process."""
     value = getattr(value, "fget", getattr(value, "__func__", value))
     code = value if isinstance(value, CodeType) else getattr(value, "__code__", None)

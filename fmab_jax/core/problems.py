@@ -8,11 +8,12 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from os import PathLike
 
 import jax
 import numpy as np
 from jaxtyping import Array
+from numpy.typing import ArrayLike
 
 from fmab_jax.core import keys, tables
 from fmab_jax.core.instances import BoundProblem
@@ -21,7 +22,7 @@ from fmab_jax.core.rewards import Bernoulli, Ratings
 from fmab_jax.core.rewards import Law as RewardLaw
 from fmab_jax.core.rewards.contract import check_law
 from fmab_jax.core.scope import own_settings
-from fmab_jax.core.shapes import PerRowArm
+from fmab_jax.core.shapes import PerRowArm, Record
 from fmab_jax.core.worlds import World, world_of
 from fmab_jax.errors import Refusal, array_of, count, real, refuse
 from fmab_jax.resources import check_memory, refuse_after_fork
@@ -81,7 +82,11 @@ class Problem:
     _digest: str = field(repr=False)
 
     def __init__(
-        self, means: Any, agents: Any = None, rewards: Any = _BERNOULLI, world: Any = None
+        self,
+        means: ArrayLike,
+        agents: int | None = None,
+        rewards: RewardLaw | str = _BERNOULLI,
+        world: World | str | None = None,
     ) -> None:
         """Fixes the means.
 
@@ -106,37 +111,48 @@ class Problem:
         array, agents = _collapse_equal_rows("means", array, 2, agents)
         self._set(agents, array.shape[1], law, means=array, world=world)
 
-    def _set(self, agents: Any, arms: Any, rewards: Any, **fields: Any) -> None:
+    def _set(
+        self,
+        agents: int,
+        arms: int,
+        rewards: RewardLaw,
+        spread: float = 0.0,
+        instance_gap: float | None = None,
+        means: np.ndarray | None = None,
+        probabilities: np.ndarray | None = None,
+        world: World | str | None = None,
+    ) -> None:
         agents = count("agents", agents, 1, MAX_AGENTS, "give the number of agents M")
         arms = count("arms", arms, 1, MAX_ARMS, "give the number of arms K")
         if agents * arms >= 2**32:
             allowed = f"below {2**32 // arms:,} with {arms} arms"
             refuse("agents", agents, allowed, "use fewer agents")
-        values: dict[str, Any] = {"means": None, "probabilities": None, "instance_gap": None}
-        values["world"] = None
-        values |= {"agents": agents, "arms": arms, "rewards": rewards, "spread": 0.0, **fields}
         remedy = "0 makes the agents alike, 1 is the most"
-        values["spread"] = real("spread", values["spread"], 0.0, 1.0, remedy)
-        if (gap := values["instance_gap"]) is not None:
+        spread = real("spread", spread, 0.0, 1.0, remedy)
+        if instance_gap is not None:
             remedy = "give the smallest non-zero gap, or None to leave it to chance"
-            values["instance_gap"] = real("instance_gap", gap, 1e-9, 1.0, remedy, open_high=True)
+            gap = instance_gap
+            instance_gap = real("instance_gap", gap, 1e-9, 1.0, remedy, open_high=True)
             if arms < 2:
                 refuse("instance_gap", gap, "None with one arm", "use at least two arms")
-        if values["world"] is not None:
-            values["world"] = self._check_world(**values)
+        if world is not None:
+            world = self._check_world(world, means, instance_gap, rewards)
         digest = hashlib.sha256()
-        for array in (values["means"], values["probabilities"]):
+        for array in (means, probabilities):
             if array is not None:
                 array.setflags(write=False)
                 digest.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
-        for name, value in (values | {"_digest": digest.hexdigest()}).items():
+        values: dict[str, object] = {"agents": agents, "arms": arms, "rewards": rewards}
+        values |= {"spread": spread, "instance_gap": instance_gap, "means": means}
+        values |= {"probabilities": probabilities, "world": world, "_digest": digest.hexdigest()}
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     @staticmethod
     def _check_world(
-        world: Any, means: Any, instance_gap: Any, rewards: RewardLaw, **_: Any
+        value: object, means: np.ndarray | None, instance_gap: float | None, rewards: RewardLaw
     ) -> World:
-        world = world_of(world)
+        world = world_of(value)
         remedy = "leave the world out"
         if means is not None and len(means) > 1:
             allowed = "one row with a world, or drawn by each seed (spread)"
@@ -147,18 +163,30 @@ class Problem:
         return world
 
     @classmethod
-    def _make_random(cls, agents: int, arms: int, rewards: Any, **fields: Any) -> Problem:
+    def _make_random(
+        cls,
+        agents: int,
+        arms: int,
+        rewards: object,
+        spread: float = 0.0,
+        instance_gap: float | None = None,
+        world: World | str | None = None,
+    ) -> Problem:
         law = _checked_law(rewards)
         _check_unit_means(law)
         problem = cls.__new__(cls)
-        problem._set(agents, arms, law, **fields)
+        problem._set(agents, arms, law, spread, instance_gap, world=world)
         if problem.spread:  # means may lie at the ends
             check_law(law, [0.0, 1.0])
         return problem
 
     @classmethod
     def uniform(
-        cls, agents: int, arms: int, rewards: Any = _BERNOULLI, world: Any = None
+        cls,
+        agents: int,
+        arms: int,
+        rewards: RewardLaw | str = _BERNOULLI,
+        world: World | str | None = None,
     ) -> Problem:
         """All agents share means that each seed draws from U[0, 1] (the paper's section VII-A).
 
@@ -186,8 +214,8 @@ class Problem:
         arms: int,
         spread: float = 1.0,
         instance_gap: float | None = None,
-        rewards: Any = _BERNOULLI,
-        world: Any = None,
+        rewards: RewardLaw | str = _BERNOULLI,
+        world: World | str | None = None,
     ) -> Problem:
         """Agents differ: global means as in `uniform` or `with_gap`, plus a zero-sum perturbation.
 
@@ -209,12 +237,11 @@ class Problem:
             >>> fixed.means.shape, bool((fixed.means >= 0).all() and (fixed.means <= 1).all())
             ((5, 10), True)
         """
-        fields = {"spread": spread, "instance_gap": instance_gap, "world": world}
-        return cls._make_random(agents, arms, rewards, **fields)
+        return cls._make_random(agents, arms, rewards, spread, instance_gap, world)
 
     @classmethod
     def with_gap(
-        cls, agents: int, arms: int, instance_gap: float, rewards: Any = _BERNOULLI
+        cls, agents: int, arms: int, instance_gap: float, rewards: RewardLaw | str = _BERNOULLI
     ) -> Problem:
         """Each seed draws means whose smallest gap is ``instance_gap``.
 
@@ -238,7 +265,9 @@ class Problem:
         return cls._make_random(agents, arms, rewards, instance_gap=instance_gap)
 
     @classmethod
-    def ratings(cls, levels: Any, probabilities: Any, agents: Any = None) -> Problem:
+    def ratings(
+        cls, levels: ArrayLike, probabilities: ArrayLike, agents: int | None = None
+    ) -> Problem:
         """Rewards are ratings: finitely many levels, each with a probability.
 
         Rewards, means and regret are scaled to [0, 1]: (level - lowest) / (highest - lowest).
@@ -282,7 +311,12 @@ class Problem:
         return problem
 
     @classmethod
-    def from_file(cls, path: Any, agents: Any = None, rewards: Any = None) -> Problem:
+    def from_file(
+        cls,
+        path: str | PathLike[str],
+        agents: int | None = None,
+        rewards: RewardLaw | str | None = None,
+    ) -> Problem:
         r"""Reads fixed means, or ratings, from a CSV or an NPZ file.
 
         A CSV of means has one row per agent and one column per arm, perhaps after a header line;
@@ -311,15 +345,14 @@ class Problem:
             >>> problem.agents, problem.arms
             (5, 3)
         """
-        table = tables.read(path)
-        values: Any = table.probabilities if table.means is None else table.means
-        if agents is not None and values.ndim == 2 + (table.means is None) and len(values) == 1:
+        values, levels = tables.read(path)
+        if agents is not None and values.ndim == (2 if levels is None else 3) and len(values) == 1:
             values = values[0]
-        if table.means is None:
+        if levels is not None:
             if rewards is not None:
                 remedy = "the file's ratings are the law"
                 refuse("rewards", rewards, "left out with a file of ratings", remedy)
-            return cls.ratings(table.levels, values, agents)
+            return cls.ratings(levels, values, agents)
         try:
             return cls(values, agents, _BERNOULLI if rewards is None else rewards)
         except Refusal as error:
@@ -429,9 +462,9 @@ class Problem:
             return Problem(means[0], self.agents, self.rewards)
         return Problem(means, rewards=self.rewards)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Record:
         """Returns a JSON-able description that identifies the problem."""
-        description: dict[str, Any] = {"kind": self.kind, "agents": self.agents, "arms": self.arms}
+        description: Record = {"kind": self.kind, "agents": self.agents, "arms": self.arms}
         description |= {"rewards": self.rewards.describe()}
         if self.world is not None:
             description["world"] = self.world.text()
@@ -456,7 +489,7 @@ class Problem:
         return {name: text for name, text in words.items() if text}
 
 
-def _checked_law(rewards: Any) -> RewardLaw:
+def _checked_law(rewards: object) -> RewardLaw:
     law = law_of(rewards)
     if isinstance(law, Ratings):
         allowed = "a law that follows from means"
@@ -473,7 +506,7 @@ def _check_unit_means(law: RewardLaw) -> None:
         refuse("rewards", law.label(), allowed, "fix the means: Problem(means, rewards=...)")
 
 
-def _checked_array(field: str, values: Any, axes: tuple[int, ...], shape: str) -> np.ndarray:
+def _checked_array(field: str, values: object, axes: tuple[int, ...], shape: str) -> np.ndarray:
     """Returns a float64 copy of an array of real numbers with so many axes, not empty."""
     allowed, remedy = "an array of numbers", "give one row per agent, all equally long"
     array = array_of(field, values, _MAX_ENTRIES, allowed, remedy)
@@ -492,7 +525,7 @@ def _refuse_entry(field: str, array: np.ndarray, bad: np.ndarray, *advice: str) 
 
 
 def _collapse_equal_rows(
-    field: str, array: np.ndarray, axes: int, agents: Any
+    field: str, array: np.ndarray, axes: int, agents: int | None
 ) -> tuple[np.ndarray, int]:
     """Returns the table with an axis of agents, of length 1 if their rows are equal, and M."""
     if agents is not None:

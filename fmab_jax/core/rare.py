@@ -10,7 +10,7 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Int
 
 from fmab_jax.core.backend import is_accelerated, platform
-from fmab_jax.core.shapes import Truths
+from fmab_jax.core.shapes import Integer, PyTree, Truths
 
 # Elements per chunk: at least so many, or this part of all.
 _LEAST, _PARTS = {False: 256, True: 1024}, {False: 16, True: 64}
@@ -37,6 +37,7 @@ _LINE = {"cpu": 0, "gpu": 64, "tpu": 0}
 _CACHED = 2**16
 # At most so many distinct operands are computed once for equal ones.
 _DISTINCT = 16
+T = TypeVar("T")
 Pair = tuple[Array, Array]
 Exact = Callable[..., Array]
 
@@ -107,13 +108,15 @@ def _scatter_batch(
     return _scatter(values, row, place, new), False
 
 
-def table(values: Any) -> Table:
+def table(values: np.ndarray) -> Table:
     """Returns a table of NumPy's numbers, with the first row for every element."""
-    row: Any = np.int32(0)
-    return Table(values, row)
+    fields: tuple[Any, Any] = values, np.int32(0)
+    return Table(*fields)
 
 
-def rare(mask: Truths, exact: Exact, guess: Array, *operands: Any, slow: bool = False) -> Array:
+def rare(
+    mask: Truths, exact: Exact, guess: Array, *operands: Array | Table, slow: bool = False
+) -> Array:
     """Returns ``guess``, and ``exact(*operands)`` for the few masked elements.
 
     Masked elements are packed, over the whole batch under ``vmap``, and computed chunk by chunk.
@@ -243,7 +246,7 @@ def repeat_steps(step: Callable[..., Pair], state: Pair, is_unfinished: Exact, m
     """
     steps, longest = (sizes[platform()] for sizes in (_STEPS, _LINE))
 
-    def take_steps(number: Any, state: Pair) -> Pair:
+    def take_steps(number: Array, state: Pair) -> Pair:
         return functools.reduce(lambda now, i: step(number + i, now), range(steps), state)
 
     if is_accelerated():
@@ -264,7 +267,7 @@ def repeat_steps(step: Callable[..., Pair], state: Pair, is_unfinished: Exact, m
     return lax.while_loop(lambda now: anywhere(jnp.any(is_unfinished(*now))), repeat, start)[1]
 
 
-def short_loop(count: int, body: Callable[[Any, Any], Any], start: Any) -> Any:
+def short_loop(count: int, body: Callable[[Integer | int, T], T], start: T) -> T:
     """Returns ``lax.fori_loop(0, count, body, start)``, unrolled on accelerators.
 
     For few and short steps: a loop compiles faster for a CPU.
@@ -287,10 +290,10 @@ def where_any(mask: Truths, exact: Callable[..., Array], guess: Array, *operands
     )
 
 
-def map_in_blocks(function: Callable[..., Any], elements: int) -> Callable[..., Any]:
+def map_in_blocks(function: Callable[..., T], elements: int) -> Callable[..., T]:
     """Returns ``vmap(function)``; on a CPU, in blocks whose ``elements`` stay in a cache."""
 
-    def map_batch(*operands: Any) -> Any:
+    def map_batch(*operands: PyTree) -> T:
         size = len(jax.tree.leaves(operands)[0])
         block = math.gcd(size, 2 ** max(0, math.ceil(math.log2(_CACHED / elements))))
         if is_accelerated() or block == size:
@@ -302,12 +305,12 @@ def map_in_blocks(function: Callable[..., Any], elements: int) -> Callable[..., 
     return map_batch
 
 
-def map_distinct(function: Callable[..., Any], *operands: Any) -> Any:
+def map_distinct(function: Callable[..., T], *operands: PyTree) -> T:
     """Returns ``vmap(function)(*operands)``; a CPU computes equal operands only once."""
     arrays, structure = jax.tree.flatten(operands)
     size = len(arrays[0])
 
-    def apply(*arrays: Array) -> Any:
+    def apply(*arrays: Array) -> T:
         return function(*jax.tree.unflatten(structure, arrays))
 
     # A block takes as much memory as the expected distinct operands.
@@ -319,7 +322,7 @@ def map_distinct(function: Callable[..., Any], *operands: Any) -> Any:
         bits, axis=0, size=_DISTINCT, return_index=True, return_inverse=True
     )
 
-    def map_distinct(*arrays: Array) -> Any:
+    def map_distinct(*arrays: Array) -> T:
         results = map_all(*(x[first] for x in arrays))
         return jax.tree.map(lambda x: x[group], results)
 
@@ -349,7 +352,9 @@ def store_once(barrier: Truths, *values: Array) -> tuple[Array, ...]:
         return lax.cond(barrier.reshape(-1)[0], lambda *x: x, _change_values, *values)
 
     @keep.def_vmap
-    def rule(size: int, batched: list[bool], barrier: Array, *values: Array) -> tuple[Any, Any]:
+    def rule(
+        size: int, batched: list[bool], barrier: Array, *values: Array
+    ) -> tuple[tuple[Array, ...], tuple[bool, ...]]:
         return keep(barrier, *values), tuple(batched[1:])
 
     return keep(barrier, *values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,7 +27,7 @@ class RatingTable(NamedTuple):
 
 
 def join_tables(
-    path: Any, sources: Mapping[str, Any], names: Sequence[Any]
+    path: object, sources: Mapping[str, object], names: Sequence[object]
 ) -> tuple[RatingTable, list[str]]:
     """Joins columns of other tables to the ratings; returns the table, and notes on them."""
     side_tables = {
@@ -54,17 +54,17 @@ def join_tables(
             table.cells[name] = _relabel(rows.codes, joined.where(joined.notna(), None))
             notes.insert(0, f"{name} from {side.name}")
         available += side.columns
-    for option, name in zip(("agent", "arm", "value"), names, strict=True):
-        if not isinstance(name, str) or name not in table.cells:
+    for option, label in zip(("agent", "arm", "value"), names, strict=True):
+        if not isinstance(label, str) or label not in table.cells:
             text = ", ".join(column[:20] for column in available[:12]) + ", ..." * (
                 len(available) > 12
             )
-            remedy = did_you_mean(name, available, "give the name of one")
-            refuse(option, name, f"a column of {table.name}: {text}", remedy)
+            remedy = did_you_mean(label, available, "give the name of one")
+            refuse(option, label, f"a column of {table.name}: {text}", remedy)
     return table, notes
 
 
-def _read(field: str, source: Any, names: Collection[str] = ()) -> RatingTable:
+def _read(field: str, source: object, names: Collection[str] = ()) -> RatingTable:
     """Reads a data frame or a file: the columns with these names, or all."""
     name = "a data frame"
     try:
@@ -99,7 +99,7 @@ def _read_file(file: Path, names: Collection[str]) -> pd.DataFrame:
     if ending == ".parquet":
         # Nullable types keep whole numbers whole where cells are missing.
         return pd.read_parquet(file, dtype_backend="numpy_nullable")
-    form: dict[str, Any] = {"sep": "\t" if ending == ".tsv" else ",", "keep_default_na": False}
+    form: dict[str, object] = {"sep": "\t" if ending == ".tsv" else ",", "keep_default_na": False}
     # pandas would rename the second column of one name.
     head = pd.read_csv(file, header=None, nrows=1, dtype=str, **form).iloc[0].str.strip()
     # Other columns, such as a time, may have a million different texts.
@@ -121,13 +121,13 @@ def _as_texts(cells: pd.Series) -> pd.Categorical:
     return _relabel(codes, map(_text_of, values))
 
 
-def _relabel(codes: Any, texts: Iterable[str | None]) -> pd.Categorical:
+def _relabel(codes: np.ndarray | pd.Series, texts: Iterable[str | None]) -> pd.Categorical:
     """Returns [row] labels; texts may repeat; an empty text or a code of -1 is missing."""
     places, labels = pd.factorize(np.array([text or None for text in texts], object))
     return pd.Categorical.from_codes(np.append(places, -1)[codes], labels)
 
 
-def _text_of(cell: Any) -> str:
+def _text_of(cell: object) -> str:
     if not isinstance(cell, (float, np.floating)):
         return str(cell).strip()
     if 2.0 ** (np.finfo(type(cell)).nmant + 1) <= abs(float(cell)) < math.inf:
@@ -135,7 +135,7 @@ def _text_of(cell: Any) -> str:
     return np.format_float_positional(cell, trim="-")
 
 
-def parse_ratings(source: str, cells: Any) -> np.ndarray:
+def parse_ratings(source: str, cells: pd.Categorical) -> np.ndarray:
     """Returns [row] ratings; NaN for missing ones."""
     numbers = []
     for code, text in enumerate(cells.categories):

@@ -1,9 +1,9 @@
-"""Names of array types, and the metadata of static fields of a pytree."""
+"""Names of types of arrays and records, and the metadata of static fields of a pytree."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
@@ -24,6 +24,11 @@ TruthPerRowArm = Bool[Array, "row arm"]
 ArmPerRow = Int[Array, " row"]
 
 Function = Callable[..., Any]
+
+PyTree: TypeAlias = Any
+"""Arrays in a structure that the plug-in chooses: a state, a memory, precomputed values."""
+Record = dict[str, Any]
+"""Named values that can be written as JSON."""
 
 STATIC = {"static": True}
 """Metadata of a static field, which a compilation depends on; other fields hold arrays."""

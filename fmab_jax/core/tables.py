@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,17 +30,15 @@ class Table(NamedTuple):
     """The content of a file: means, or ratings.
 
     Attributes:
-        means: The array of means, or None.
-        levels: Possible ratings, increasing, or None.
-        probabilities: [agent, arm, level], or None.
+        values: The array of means, or the probabilities of ratings, [agent, arm, level].
+        levels: Possible ratings, increasing; None for means.
     """
 
-    means: np.ndarray | None = None
-    levels: Any = None
-    probabilities: np.ndarray | None = None
+    values: np.ndarray
+    levels: list[float] | None = None
 
 
-def read(path: Any) -> Table:
+def read(path: object) -> Table:
     """Reads means from a CSV file, or means or ratings from an NPZ file.
 
     Args:
@@ -87,7 +85,7 @@ def _read_csv(path: Path, content: bytes) -> Table:
     if counts_rows or is_named or _is_count(first):
         allowed = "means alone, without a line or a column that counts the others"
         refuse("means", str(path), allowed, _ALONE)
-    return Table(means=np.array(rows))
+    return Table(np.array(rows))
 
 
 def _parse_means(path: Path, number: int, row: Sequence[str], width: int) -> list[float]:
@@ -168,8 +166,8 @@ def _read_npz(path: Path, content: bytes) -> Table:
     if any(array.dtype.kind not in "fiu" for array in tables):
         refuse("means", str(path), "numbers", "save float64 means")
     if not is_ratings:
-        return Table(means=tables[0])
+        return Table(tables[0])
     levels, probabilities = tables
     if levels.ndim != 1:
         refuse("levels", levels.shape, "one row of numbers", "save levels [level]")
-    return Table(levels=levels.tolist(), probabilities=probabilities)
+    return Table(probabilities, levels.tolist())

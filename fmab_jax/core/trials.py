@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from fmab_jax.core.shapes import Curve, Grid, Integer, Reals, Scalar
+
+if TYPE_CHECKING:
+    from fmab_jax.core.instances import Instance
 
 
 class Outcome(NamedTuple):
@@ -57,7 +61,7 @@ class Trial(Protocol):
       trial with this method has such outputs.
     """
 
-    def run(self, instance: Any, grid: Grid, key: Array) -> Outcome:
+    def run(self, instance: Instance, grid: Grid, key: Array) -> Outcome:
         """Runs one seed; pure, for use under ``jit`` and ``vmap``.
 
         Args:
@@ -70,7 +74,7 @@ class Trial(Protocol):
         """Returns how many (agent, arm) elements the loop holds for one seed."""
 
 
-def checked(function: str, value: Any, shape: tuple[int, ...], kinds: str) -> Array:
+def checked(function: str, value: ArrayLike, shape: tuple[int, ...], kinds: str) -> Array:
     """Returns the result of an algorithm's function as an array; checks it while it is traced.
 
     Args:

@@ -73,19 +73,17 @@ def choose(
     by_group = (sum_agents or secure) and not partial and not (waits and private_waits)
     groups = [np.flatnonzero(weights == x) for x in np.unique(weights)] if by_group else []
     sizes = np.array([len(group) for group in groups], np.float64)
-    group_weights: Any = np.array(
-        [weights[group[0]] for group in groups] if len(groups) > 1 else []
-    )
+    group_weights = np.array([weights[group[0]] for group in groups] if len(groups) > 1 else [])
     counts = _tabulate_in_row(algorithm.noise, [1] if secure else sizes) if by_group else None
     if waits or partial or not (sum_agents and by_group):
         uniform = partial or len(groups) == 1
         agent_weights = np.pad(weights, (0, padded_agents - agents))
         fields |= {"real": real, "weights": np.empty(0) if uniform else agent_weights}
+        fields |= {"noise_weights": group_weights}
         return ByAgent(
             **fields,
             partial_participation=partial,
             noise_in_rewards=noisy and (private_waits if waits else partial),
-            noise_weights=group_weights,
             counts=counts,
         )
     if problem.homogeneous and len(groups) == 1:

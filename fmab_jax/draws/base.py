@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,10 +18,10 @@ from fmab_jax.core.instances import Instance
 from fmab_jax.core.keys import Words
 from fmab_jax.core.rare import Table, anywhere, map_in_blocks
 from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import STATIC, Bits, Integer, PerArm, Reals, Scalar, TruthPerAgent
+from fmab_jax.core.shapes import STATIC, Bits, Integer, PerArm, PyTree, Reals, Scalar, TruthPerAgent
 from fmab_jax.mechanisms.base import Mechanism
 
-Arms = dict[str, Any]
+Arms = dict[str, PyTree]
 Sums = dict[str, Float[Array, "arm ..."]]
 Segment = Integer | None
 Read = Callable[[Segment], Reals]
@@ -50,9 +50,9 @@ class Round(NamedTuple):
     rewards: Words
     noise: Words
     scale: Scalar
-    reports: Any = ()
-    fresh_by_segment: Any = ()
-    pulls_by_segment: Any = ()
+    reports: PyTree = ()
+    fresh_by_segment: PyTree = ()
+    pulls_by_segment: PyTree = ()
 
 
 @dataclass(frozen=True)
@@ -124,11 +124,11 @@ class Draws:
         """Returns the slots of an epoch (line 6)."""
         return (active * fresh).astype(jnp.int64)
 
-    def start_memory(self) -> Any:
+    def start_memory(self) -> PyTree:
         """Returns the memory of a trial, besides its arms, before the first epoch."""
         return ()
 
-    def update_memory(self, memory: Any, key: Array, round_: Round) -> tuple[Any, Any]:
+    def update_memory(self, memory: PyTree, key: Array, round_: Round) -> tuple[PyTree, PyTree]:
         """Returns the reports of an epoch, for its draws, and the memory after it."""
         return (), memory
 
@@ -137,7 +137,7 @@ class Draws:
         raise NotImplementedError
 
     def sum_segments(
-        self, round_: Round, draw: Callable[[Words, Segment, Any], Reals], read: Read
+        self, round_: Round, draw: Callable[[Words, Segment, Reals], Reals], read: Read
     ) -> Reals:
         """Returns the rewards of an epoch: one draw, or the sum of one draw per segment.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +12,7 @@ from fmab_jax.core.arrays import padded_sum, rounded, sum_in_turn
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.keys import Words
 from fmab_jax.core.rare import Table
-from fmab_jax.core.shapes import STATIC, PerArm, Reals, Scalar
+from fmab_jax.core.shapes import STATIC, PerArm, PyTree, Reals, Scalar
 from fmab_jax.draws.base import (
     Arms,
     Draws,
@@ -66,7 +65,7 @@ class ByAgent(Draws):
         """Returns the reward law's constants, [arm, agent], or [arm, 1] if agents share them."""
         return {"parameters": tuple(x.T for x in get_parameters(instance))}
 
-    def update_memory(self, memory: Any, key: Array, round_: Round) -> tuple[Any, Any]:
+    def update_memory(self, memory: PyTree, key: Array, round_: Round) -> tuple[PyTree, PyTree]:
         """Returns the agents that report, if they are drawn anew each round."""
         if not self.partial_participation:
             return (), memory

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -100,8 +99,10 @@ class Groups(Draws):
                 first = self.first.astype(jnp.uint32)[None] * jnp.uint32(self.arms) + arm
                 cumulants = at_segment(arms["cumulants"], segment)
                 place = None if segment is None else (segment, self.segments)
-                fixed: Any = (sizes, cumulants, self.arms, place, members, *tables)
-                return sample_group_sum(self.law, words, first, arm, pulls, *fixed)
+                fixed = sizes, cumulants, self.arms, place
+                return sample_group_sum(
+                    self.law, words, first, arm, pulls, *fixed, members, *tables
+                )
             parameters = [at_segment(x, segment)[:, None] for x in arms["parameters"]]
             return self.law.total(*words, lane, pulls * sizes, *parameters)
 
@@ -193,7 +194,7 @@ def sample_group_sum(
     operands = (*words, lane, arm, pulls)
     lookup: Exact = functools.partial(_check_step, law)
     add_agents: Exact = functools.partial(_add_agents, law, width)
-    rows: tuple[Any, ...] = tables
+    rows: tuple[Array | Table, ...] = tables
     if segment is not None:
         index, count = segment
         rows = *tables, index

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from fmab_jax.core.arrays import rounded
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.keys import Words
 from fmab_jax.core.rare import Table, largest
-from fmab_jax.core.shapes import PerArm
+from fmab_jax.core.shapes import PerArm, Reals
 from fmab_jax.draws.base import (
     Arms,
     Draws,
@@ -116,7 +116,7 @@ class OnReport(Draws):
             jnp.where(reports_now, number, memory.epoch),
         )
 
-    def _read(self, values: Any, agent: Array, segment: Segment) -> PerArm:
+    def _read(self, values: Reals | Table, agent: Array, segment: Segment) -> PerArm:
         """Returns a parameter of an agent's rewards."""
         if not isinstance(values, Table):
             return at_segment(values, segment)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,10 +13,8 @@ from jaxtyping import Array, Bool
 
 from fmab_jax.core.curves import Curves, draw_line
 from fmab_jax.core.rare import Table
-from fmab_jax.core.shapes import Function
-from fmab_jax.draws import Draws
-
-Arms = dict[str, Any]
+from fmab_jax.core.shapes import Function, PyTree
+from fmab_jax.draws.base import Arms, Draws
 
 
 class Dense:
@@ -49,10 +46,10 @@ class Dense:
         state = {"arm": arm, "alive": jnp.ones(shape, bool), "mean": jnp.zeros(shape)}
         return {**fixed, **zeros, **state}
 
-    def sweep(self, body: Function, arms: Arms, values: Any, **kinds: str) -> tuple[Arms, Arms]:
+    def sweep(self, body: Function, arms: Arms, values: PyTree, **kinds: str) -> tuple[Arms, Arms]:
         """Applies a body to all arms, and reduces its outputs over the arms of each trial."""
 
-        def apply(arms: Arms, values: Any) -> tuple[Arms, Arms]:
+        def apply(arms: Arms, values: PyTree) -> tuple[Arms, Arms]:
             rank = jnp.cumsum(arms["alive"], dtype=jnp.int32) - 1
             new, outputs = body({**arms, "rank": rank}, values)
             return new, {
@@ -80,8 +77,14 @@ class Dense:
         return arms
 
     def loop(
-        self, epoch: Function, active: Function, state: Any, arms: Arms, curves: Curves, grid: Array
-    ) -> tuple[Any, Curves]:
+        self,
+        epoch: Function,
+        active: Function,
+        state: PyTree,
+        arms: Arms,
+        curves: Curves,
+        grid: Array,
+    ) -> tuple[PyTree, Curves]:
         """Repeats an epoch until every run is over.
 
         Args:
@@ -93,7 +96,7 @@ class Dense:
             grid: Recorded slots.
         """
 
-        def advance(state: Any, arms: Arms, curves: Curves) -> tuple[Any, Arms, Curves]:
+        def advance(state: PyTree, arms: Arms, curves: Curves) -> tuple[PyTree, Arms, Curves]:
             state, arms, lines = epoch(state, arms)
             for line in lines:
                 curves = jax.vmap(draw_line)(curves, grid, line)
@@ -112,7 +115,7 @@ class Dense:
         return state, curves
 
 
-def _any_above(active: Callable[[Any], Array], enough: int, carry: tuple[Any, ...]) -> Array:
+def _any_above(active: Callable[[PyTree], Array], enough: int, carry: tuple[PyTree, ...]) -> Array:
     return jnp.any(active(carry[0]) > enough)
 
 
@@ -124,10 +127,12 @@ def _cut(width: int, arms: Arms) -> Arms:
     rank = jnp.cumsum(alive, dtype=jnp.int32)
     source = jnp.searchsorted(rank, jnp.arange(1, width + 1, dtype=jnp.int32), method="compare_all")
 
-    def move(x: Any) -> Any:
-        if isinstance(x, Table):  # only row numbers move
-            return Table(x.values, move(x.row))
+    def take(x: Array) -> Array:
         return jnp.take(x, source, axis=0, mode="clip")
+
+    def move(x: Array | Table) -> Array | Table:
+        # Only row numbers of a table move.
+        return Table(x.values, take(x.row)) if isinstance(x, Table) else take(x)
 
     moved = jax.tree.map(move, arms, is_leaf=lambda x: isinstance(x, Table))
     return {**moved, "alive": jnp.arange(width, dtype=jnp.int32) < rank[-1]}

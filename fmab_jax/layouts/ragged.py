@@ -8,7 +8,7 @@ so each loop reads one list and writes another.
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,10 +17,8 @@ from jaxtyping import Array, Bool, Int
 
 from fmab_jax.core.curves import Curves, Line, draw_line, no_line
 from fmab_jax.core.rare import Table
-from fmab_jax.core.shapes import Function
-from fmab_jax.draws import Draws
-
-Arms = dict[str, Any]
+from fmab_jax.core.shapes import Function, PyTree
+from fmab_jax.draws.base import Arms, Draws
 
 # The sums of a chunk, and all that is computed from them, fit into a cache.
 _CHUNK = 4096
@@ -62,7 +60,7 @@ class Ragged:
             "alive": jnp.ones(places, bool),
         }
 
-    def sweep(self, body: Function, arms: Arms, values: Any, **kinds: str) -> tuple[Arms, Arms]:
+    def sweep(self, body: Function, arms: Arms, values: PyTree, **kinds: str) -> tuple[Arms, Arms]:
         """Applies a body to all arms, and reduces its outputs over the arms of each trial."""
         start = jnp.int32(0)
         body = jax.jit(functools.partial(body), inline=True)  # traced once
@@ -81,7 +79,7 @@ class Ragged:
             for name, kind in kinds.items()
         }
 
-        def sweep_chunk(state: tuple[Any, ...]) -> tuple[Any, ...]:
+        def sweep_chunk(state: tuple[PyTree, ...]) -> tuple[PyTree, ...]:
             done, tables, columns, reduced = state
             current = {**arms, "fixed": {**arms["fixed"], **tables}}
             real, lane, owner, outputs = self._apply(body, current, values, source, done)
@@ -108,8 +106,8 @@ class Ragged:
         }
 
     def _apply(
-        self, body: Function, arms: Arms, values: Any, source: str, done: Array
-    ) -> tuple[Any, ...]:
+        self, body: Function, arms: Arms, values: PyTree, source: str, done: Array
+    ) -> tuple[PyTree, ...]:
         """Returns which places of a chunk are arms, their lanes and trials, and the outputs."""
         place = done + jnp.arange(self.chunk, dtype=jnp.int32)
         real = place < arms["size"]
@@ -131,7 +129,7 @@ class Ragged:
             lambda x: _TABLE_AXES if _is_table(x) else 0, (fields, trial_values), is_leaf=_is_table
         )
 
-        def apply_to_arm(fields: Arms, trial_values: Any) -> tuple[Any, ...]:
+        def apply_to_arm(fields: Arms, trial_values: PyTree) -> tuple[PyTree, ...]:
             new, outputs = body(fields, trial_values)
             tables = {name: x.values for name, x in new.items() if _is_table(x)}
             return tables, {name: x for name, x in new.items() if name not in tables}, outputs
@@ -142,7 +140,7 @@ class Ragged:
         tables = {name: Table(x, arms["fixed"][name].row) for name, x in tables.items()}
         return real, lane, owner, (tables, new, outputs)
 
-    def _make_blank(self, kind: str, outputs: Any) -> Any:
+    def _make_blank(self, kind: str, outputs: jax.ShapeDtypeStruct) -> Array | _Leaders:
         shape = (self.trials, *outputs.shape[2:])
         if kind == "by_arm":
             return jnp.zeros((self.trials, self.arms), bool)
@@ -157,7 +155,7 @@ class Ragged:
         # Before the first epoch the list is complete already.
         complete = arms["complete"] & jnp.all(trials)
 
-        def keep_chunk(state: tuple[Any, ...]) -> tuple[Any, ...]:
+        def keep_chunk(state: tuple[PyTree, ...]) -> tuple[PyTree, ...]:
             done, count, before, first = state
             lane = _cut(after["lane"], done, self.chunk)
             owner = lane // self.arms
@@ -189,14 +187,20 @@ class Ragged:
         }
 
     def loop(
-        self, epoch: Function, active: Function, state: Any, arms: Arms, curves: Curves, grid: Array
-    ) -> tuple[Any, Curves]:
+        self,
+        epoch: Function,
+        active: Function,
+        state: PyTree,
+        arms: Arms,
+        curves: Curves,
+        grid: Array,
+    ) -> tuple[PyTree, Curves]:
         """Repeats an epoch until every run is over; arguments as in `Dense.loop`."""
 
-        def is_unfinished(state: Any) -> Array:
+        def is_unfinished(state: PyTree) -> Array:
             return jnp.any(active(state) > 0)
 
-        def run_epoch(carry: tuple[Any, ...]) -> tuple[Any, ...]:
+        def run_epoch(carry: tuple[PyTree, ...]) -> tuple[PyTree, ...]:
             turn, state, arms, history = carry
             state, arms, lines = epoch(state, arms)
             return (
@@ -206,7 +210,7 @@ class Ragged:
                 jax.tree.map(lambda x, new: x.at[turn].set(new), history, lines),
             )
 
-        def run_epochs(carry: tuple[Any, ...]) -> tuple[Any, ...]:
+        def run_epochs(carry: tuple[PyTree, ...]) -> tuple[PyTree, ...]:
             state, arms, curves = carry
             # A wait is a second line of an epoch.
             count = 1 if curves.waiting is None else 2
@@ -232,13 +236,13 @@ def _draw_history(curves: Curves, grid: Array, history: tuple[Line, ...]) -> Cur
     return curves
 
 
-def _is_table(value: Any) -> bool:
+def _is_table(value: object) -> bool:
     return isinstance(value, Table)
 
 
-def _take(values: Any, place: Int[Array, " lane"]) -> Any:
+def _take(values: Array | Table, place: Int[Array, " lane"]) -> Array | Table:
     """Returns the values at each place; a table only gets new row numbers."""
-    if not _is_table(values):
+    if not isinstance(values, Table):
         return _at(values, place)
     rows = values.values
     if rows.ndim == 2:
@@ -247,8 +251,10 @@ def _take(values: Any, place: Int[Array, " lane"]) -> Any:
     return Table(rows.reshape(trials * count, width), place * count + values.row[place])
 
 
-def _add_axis(values: Any) -> Any:
-    return Table(values.values, values.row[:, None]) if _is_table(values) else values[:, None]
+def _add_axis(values: Array | Table) -> Array | Table:
+    if isinstance(values, Table):
+        return Table(values.values, values.row[:, None])
+    return values[:, None]
 
 
 def _at(values: Array, place: Int[Array, " lane"]) -> Array:
@@ -306,5 +312,6 @@ def _lead_of_rows(real: Array, owner: Array, arm: Array, x: Array, leaders: _Lea
     return lax.fori_loop(0, len(owner), update, leaders)
 
 
-_TABLE_AXES: Any = Table(cast(Any, None), cast(Any, 0))  # rows differ, values do not
+_AXES: tuple[PyTree, ...] = None, 0  # rows differ, values do not
+_TABLE_AXES = Table(*_AXES)
 _REDUCTIONS: dict[str, Function] = {"sum": _add, "max": _raise, "first_max": _lead, "by_arm": _mark}

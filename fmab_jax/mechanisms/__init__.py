@@ -9,7 +9,6 @@ import functools
 import importlib
 import pkgutil
 from dataclasses import dataclass
-from typing import Any
 
 from fmab_jax.core.laws import build_from_text
 from fmab_jax.core.plugins import defined_in, file_of
@@ -34,7 +33,7 @@ def find_mechanisms() -> dict[str, type[Mechanism]]:
     return _load_shipped() | _loaded
 
 
-def check_class(owner: Any, origin: str) -> None:
+def check_class(owner: type[Mechanism], origin: str) -> None:
     """Refuses the class of a mechanism that is incomplete, or whose name exists.
 
     Raises:
@@ -53,8 +52,8 @@ def register(owners: list[type[Mechanism]]) -> None:
     _loaded.update({owner.name: owner for owner in owners if owner.name not in _load_shipped()})
 
 
-def mechanism_of(value: Any, field: str = "mechanism") -> Mechanism:
-    """Returns a mechanism unchanged, or that of a text: laplace, gaussian, one of a plug-in.
+def mechanism_of(value: object, field: str = "mechanism") -> Mechanism:
+    """Returns a mechanism unchanged, or that of a text, such as laplace or gaussian.
 
     Raises:
         ValueError: For anything else.
@@ -65,8 +64,7 @@ def mechanism_of(value: Any, field: str = "mechanism") -> Mechanism:
             refuse(field, value.name, "a mechanism with a name of its own", "rename it")
         register([type(value)])
         return value
-    built: Mechanism = build_from_text(value, find_mechanisms(), field, "a mechanism", "")
-    return built
+    return build_from_text(value, find_mechanisms(), field, "a mechanism", "")
 
 
 @dataclass(frozen=True)
@@ -75,18 +73,18 @@ class MechanismOf(Kind):
 
     metavar = "NAME"
 
-    def check_value(self, name: str, value: Any, remedy: str) -> Mechanism:
+    def check_value(self, name: str, value: object, remedy: str) -> Mechanism:
         """Returns the mechanism."""
         return mechanism_of(value, name)
 
-    def text(self, value: Any) -> str:
+    def text(self, value: Mechanism) -> str:
         """Returns the title."""
         return f"{value.title} noise"
 
-    def plain(self, value: Any) -> Any:
+    def plain(self, value: Mechanism) -> str:
         """Returns the text that names the mechanism."""
         return value.text()
 
-    def label(self, value: Any) -> Any:
+    def label(self, value: Mechanism) -> str:
         """Returns the text that names the mechanism."""
         return value.text()

@@ -12,7 +12,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -44,6 +44,8 @@ class Mechanism:
         source: Theorem or section behind `epsilon`; "" prints the epsilon "as claimed".
         scales: Whether noise of a scale is that scale times standard noise, so that rewards may
             have any range; else they must have a range of 1.
+        integers: Whether noise is a whole number, which hides nothing of other digits: rewards must
+            be whole numbers.
 
     Example:
         A mechanism of your own: uniform noise hides a reward up to delta = 1 / (2 scale).
@@ -70,6 +72,7 @@ class Mechanism:
     pure: ClassVar[bool] = True
     source: ClassVar[str] = ""
     scales: ClassVar[bool] = False
+    integers: ClassVar[bool] = False
 
     @abstractmethod
     def sample(self, words: Words, lane: Bits, scale: Scalar, draw: int | Bits = 0) -> Reals:
@@ -94,6 +97,7 @@ class Mechanism:
             scale: Of each noise.
             count: Whole numbers >= 0, broadcast against lanes.
         """
+        count = count.astype(jnp.float64)
 
         def add(state: tuple[Array, Array]) -> tuple[Array, Array]:
             draw, total = state
@@ -199,7 +203,7 @@ class Mechanism:
         values = ",".join(str(getattr(self, f.name)) for f in dataclasses.fields(self))
         return f"{self.name}:{values}" if values else self.name
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         # Equations find it among the traced parameters, where it has no arrays.
         jax.tree_util.register_static(cls)

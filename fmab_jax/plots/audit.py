@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -63,7 +63,7 @@ def plot_audit(result: Audit, finding: int = 0) -> Figure:
         handles.append(Line2D([], [], **line_style))
     above.set_ylim(0.0)
     above.set_ylabel("density")
-    bound_styles: list[tuple[float, dict[str, Any]]] = [
+    bound_styles: list[tuple[float, style.Style]] = [
         (finding_shown.claim, {"color": style.COLOURS[2], "label": "claim"}),
         (
             finding_shown.lower,
@@ -73,7 +73,7 @@ def plot_audit(result: Audit, finding: int = 0) -> Figure:
     bounds = [pair for pair in bound_styles if math.isfinite(pair[0])]
     is_drawn = np.minimum(*counts) >= _FEW
     log_ratio = np.log(counts[1][is_drawn] / counts[0][is_drawn])
-    mark: dict[str, Any] = {"color": "black", "linestyle": "none", "marker": "o", "markersize": 2.2}
+    mark: style.Style = {"color": "black", "linestyle": "none", "marker": "o", "markersize": 2.2}
     handles += below.plot(middles[is_drawn], log_ratio, label="log ratio of a bin", **mark)
     for value, bound_style in bounds:
         handles.append(below.axhline(value, linewidth=1.0, zorder=1.5, **bound_style))

@@ -6,10 +6,11 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import SupportsFloat, SupportsInt
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from fmab_jax.analysis.costs import add_view, find_shared_view, read_exposure, write_leak
 from fmab_jax.analysis.words import (
@@ -65,7 +66,7 @@ def describe_seeds_per_cell(finals: xr.Dataset) -> str:
     return write_seed_range(finals.seeds.values) + " per configuration" * has_several
 
 
-def write_seed_range(seeds: Any) -> str:
+def write_seed_range(seeds: ArrayLike) -> str:
     """Writes numbers of seeds: "200 to 3000 seeds"."""
     few, most = int(np.min(seeds)), int(np.max(seeds))
     return f"{write_count(few)} to " * (few < most) + write_quantity("", most, "seed")
@@ -220,7 +221,7 @@ def describe_cell_events(finals: xr.Dataset) -> list[str]:
     return sentences
 
 
-def describe_exploring(undecided: Any, seeds: Any) -> list[str]:
+def describe_exploring(undecided: ArrayLike, seeds: ArrayLike) -> list[str]:
     """Says which share of the seeds has chosen no arm at T, or from which to which; [] below 1 %.
 
     ``undecided`` of the ``seeds`` of each configuration still explore.
@@ -233,11 +234,11 @@ def describe_exploring(undecided: Any, seeds: Any) -> list[str]:
     return [f"{low if low == high else f'{low} to {high}'} % of the seeds still explore at T"]
 
 
-def _write_share(number: Any, seeds: Any) -> str:
+def _write_share(number: SupportsInt, seeds: SupportsInt) -> str:
     return f"{write_count(number)} of {write_count(seeds)}"
 
 
-def _write_range(low: Any, high: Any) -> str:
+def _write_range(low: SupportsFloat, high: SupportsFloat) -> str:
     return f"{100 * float(low):.3g}–{100 * float(high):.3g} %"
 
 

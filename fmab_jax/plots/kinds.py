@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from fmab_jax.core.shapes import Record
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
 
 
 class Kind(NamedTuple):
@@ -20,7 +26,7 @@ class Kind(NamedTuple):
     takes: tuple[str, ...] = ()  # options that may be given besides: "hue", "metric" or "kind"
     curves: bool = False  # whether it is drawn from curves over time, not from final values
 
-    def draw(self, results: object, options: Mapping[str, object]) -> Any:
+    def draw(self, results: xr.Dataset, options: Mapping[str, object]) -> Figure:
         """Returns the figure; options that it does not take are passed over."""
         module, _, name = self.home.partition(".")
         function = getattr(import_module(f"{__package__}.{module}"), name)
@@ -46,7 +52,7 @@ KINDS = {
 }
 
 
-def draw(name: str, data: Any, options: Mapping[str, Any]) -> Any:
+def draw(name: str, data: xr.Dataset, options: Record) -> Figure:
     """Draws a figure of results; the options include level and prices."""
     from fmab_jax.analysis.tables import final_table
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.transforms import Bbox
 
-from fmab_jax.plots.style import FONT, measure_text
+from fmab_jax.plots.style import FONT, Style, measure_text
 
 # How far away from its point a label may stand, in points.
 _DISTANCES = (4, 9, 15, 22, 30, 40, 55, 75, 100)
@@ -67,9 +66,9 @@ def label_points(
         boxes.append(box)
         covers = np.concatenate([covers, leader])
         x, y = points[:, candidates[index]].tolist()
-        place: dict[str, Any] = {"xytext": tuple(((leader[-1] - at) / point).tolist())}
+        place: Style = {"xytext": tuple(((leader[-1] - at) / point).tolist())}
         place |= {"textcoords": "offset points", "ha": "center", "va": "center"}
-        font: dict[str, Any] = {"fontsize": FONT, "linespacing": 1.05, "parse_math": False}
+        font: Style = {"fontsize": FONT, "linespacing": 1.05, "parse_math": False}
         arrow = {"arrowstyle": "-", "linewidth": 0.4, "color": "0.4", "shrinkB": 2}
         paper = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.3}
         axes.annotate(texts[index], (x, y), arrowprops=arrow, bbox=paper, **place, **font)

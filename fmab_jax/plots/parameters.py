@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -180,7 +180,7 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
         texts, _ = numbers()
         for (row, column), value in np.ndenumerate(mean if texts else mean[:0]):
             light = np.dot(mesh.cmap(mesh.norm(value))[:3], (0.299, 0.587, 0.114))
-            font: dict[str, Any] = {"color": "black" if light > 0.45 else "white", "fontsize": FONT}
+            font: style.Style = {"color": "black" if light > 0.45 else "white", "fontsize": FONT}
             font |= {"ha": "center", "va": "center_baseline"}
             axes.text(column, row, texts[row][column], **font)  # type: ignore[index]
         half = (upper - lower)[mean > 0] / (2 * mean[mean > 0])
@@ -198,7 +198,7 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
 
 def _draw_scale(axes: Axes, mesh: QuadMesh, height: float) -> Axes:
     """Draws the colour bar above a map; returns its axes."""
-    thin: dict[str, Any] = {"fraction": 0.13 / height, "aspect": 30, "pad": 0.06 / height}
+    thin: style.Style = {"fraction": 0.13 / height, "aspect": 30, "pad": 0.06 / height}
     bar = axes.figure.colorbar(mesh, ax=axes, location="top", **thin).ax
     style.style_axes(bar)
     bar.grid(False)
@@ -256,7 +256,7 @@ def _scale_parameter(axes: Axes, ticks: _Ticks) -> None:
     if ticks.broken:
         last = places[-2:]
         middle = float(np.sqrt(last.prod()) if ticks.scale == "log" else last.mean())
-        place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center"}
+        place: style.Style = {"xycoords": ("data", "axes fraction"), "ha": "center"}
         place |= {"va": "center", "bbox": {"color": "white", "pad": 0.2}}
         axes.annotate("//", (middle, 0), fontsize=FONT, **place)
 
@@ -280,7 +280,7 @@ def _fit_horizontal(axes: Axes, ticks: _Ticks) -> None:
     if len(shown_places) < len(labels) and ticks.scale != "categorical":
         labels = [label.replace(" ", "\n") for label in ticks.labels]
         shown_places = _thin_labels(places, [measure_text(label)[0] + 0.06 for label in labels])
-    turn: dict[str, Any] = {}
+    turn: style.Style = {}
     if ticks.scale == "categorical" and len(shown_places) < len(labels):
         tall = max(measure_text(label)[1] for label in labels)
         if np.diff(places).min() >= tall / math.sin(math.radians(40)):

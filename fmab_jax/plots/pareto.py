@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -67,7 +66,7 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
     differs = len(set(trusts)) > 1 or len(np.unique(leak)) > 1
 
     figure, (axes,) = style.make_panels([_HEIGHT])
-    line: dict[str, Any] = {"color": "0.45", "linewidth": 0.9, "label": "Pareto front"}
+    line: style.Style = {"color": "0.45", "linewidth": 0.9, "label": "Pareto front"}
     steps = front[:0] if differs else front
     axes.step(cost[0, steps], regret[0, steps], where="post", **line)
     places = np.indices([finals.sizes[name] for name in dims]).reshape(len(dims), -1)
@@ -132,10 +131,10 @@ def _draw_points(
 ) -> Line2D:
     """Draws the cells of one colour, filled where they are on the front; returns their handle."""
     colour = style.COLOURS[index % len(style.COLOURS)]
-    thin: dict[str, Any] = {"color": colour, "linewidth": 0.5, "alpha": 0.7}
+    thin: style.Style = {"color": colour, "linewidth": 0.5, "alpha": 0.7}
     axes.vlines(cost[0, cells], *regret[1:, cells], **thin)
     axes.hlines(regret[0, cells], *cost[1:, cells], **thin)
-    mark: dict[str, Any] = {"linestyle": "none", "color": colour, "label": label}
+    mark: style.Style = {"linestyle": "none", "color": colour, "label": label}
     mark |= {"marker": style.MARKERS[index % len(style.MARKERS)]}
     mark |= {"markersize": 3.5, "markeredgewidth": 0.7}
     beaten, best = np.setdiff1d(cells, front), np.intersect1d(cells, front)

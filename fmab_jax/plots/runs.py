@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import matplotlib
 import numpy as np
@@ -15,6 +14,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from numpy.typing import ArrayLike
 
 from fmab_jax.analysis import words
 from fmab_jax.analysis.bands import confidence_band
@@ -24,7 +24,7 @@ from fmab_jax.files import check_path, refuse_taken, whole_file
 from fmab_jax.plots import captions, style
 
 # Filled circles are links to the server, open squares links between agents.
-_SIDES: dict[str, dict[str, Any]] = {
+_SIDES: dict[str, style.Style] = {
     "server": {"marker": "o", "markersize": 3, "markeredgewidth": 0.8},
     "peer": {"marker": "s", "markersize": 3, "markeredgewidth": 0.8, "mfc": "white"},
 }
@@ -37,7 +37,7 @@ def plot_runs(
     kind: str = "simultaneous",
     server_price: float = 1.0,
     peer_price: float = 1.0,
-    bounds: Mapping[str, Any] | None = None,
+    bounds: Mapping[str, ArrayLike] | None = None,
 ) -> Figure:
     """Draws runs over time: regret with a band on top, communication below, facts in a caption.
 
@@ -108,7 +108,7 @@ def plot_runs(
         regret.fill_between(time, lower, upper, color=line_style["color"], alpha=0.2, linewidth=0)
         handles += regret.plot(time, mean, label=label, **line_style)
         if label in bounds:
-            thin: dict[str, Any] = {"linestyle": (0, (1, 2)), "linewidth": 0.8}
+            thin: style.Style = {"linestyle": (0, (1, 2)), "linewidth": 0.8}
             regret.plot(band.time.values, bounds[label], color=line_style["color"], **thin)
     _draw_links(links, runs, prices, begin)
 
@@ -243,7 +243,7 @@ def _is_logarithmic(times: np.ndarray) -> bool:
     return bool(log.std() / log.mean() < linear.std() / linear.mean())
 
 
-def _prepend_zero(begin: bool, values: Any) -> np.ndarray:
+def _prepend_zero(begin: bool, values: ArrayLike) -> np.ndarray:
     """Prepends slot 0, at which every series is 0."""
     return np.append(0, values) if begin else np.asarray(values)
 
@@ -287,8 +287,8 @@ def _draw_links(
     ]
     if entries:
         # In the gap over the panel, on the side without the factor of ten.
-        place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 2}
-        spaces: dict[str, Any] = {"handletextpad": 0, "columnspacing": 0.8}
+        place: style.Style = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 2}
+        spaces: style.Style = {"handletextpad": 0, "columnspacing": 0.8}
         axes.legend(handles=entries, **place, **spaces, **style.LEGEND)
 
 

@@ -14,9 +14,10 @@ from typing import Any, Literal
 
 import numpy as np
 from matplotlib import rc_context
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.legend import Legend
@@ -25,10 +26,14 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from fmab_jax.analysis.words import write_number
 from fmab_jax.plots.captions import Sentence
 
+Stroke = str | tuple[float, tuple[float, ...]]
+Style = dict[str, Any]
+"""Keyword arguments of a function of matplotlib."""
+
 # Okabe and Ito, "Color universal design", 2008; without yellow, which is lost on white paper.
 # Seven colours and four strokes have no common divisor: 28 lines differ, any 4 in stroke alone.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-STROKES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
+STROKES: tuple[Stroke, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 # Eight markers and seven colours have no common divisor either.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "h")
 MOST = len(COLOURS) * len(STROKES)
@@ -40,7 +45,7 @@ SHARE = 0.2
 _TIE = "\N{NO-BREAK SPACE}"
 
 
-def get_line_style(index: int) -> dict[str, Any]:
+def get_line_style(index: int) -> Style:
     """Returns colour and stroke of the line at this place."""
     colour, stroke = COLOURS[index % len(COLOURS)], STROKES[index % len(STROKES)]
     return {"color": colour, "linestyle": stroke, "linewidth": 1.1}
@@ -147,7 +152,7 @@ def wrap_text(text: str, limit: float) -> str:
     return "\n".join(lines).replace(_TIE, " ")
 
 
-LEGEND: dict[str, Any] = {
+LEGEND: Style = {
     "fontsize": FONT,
     "frameon": False,
     "borderaxespad": 0,
@@ -158,7 +163,7 @@ LEGEND: dict[str, Any] = {
 
 def lay_out(
     figure: Figure,
-    handles: Sequence[Any],
+    handles: Sequence[Artist] | Sequence[list[Artist]],
     caption: Sequence[Sentence] | Callable[[], Sequence[Sentence]] = (),
     *,
     fit: Callable[[], None] = lambda: None,
@@ -174,9 +179,9 @@ def lay_out(
     without labels.
     """
     wide, tall = figure.get_size_inches()
-    grouped = bool(handles) and all(isinstance(group, list) for group in handles)
-    groups = filter(None, handles if grouped else [handles])
-    legends = [_draw_legend(figure, group, wide - 2 * PAD) for group in groups]
+    groups = [group for group in handles if isinstance(group, list)]
+    groups.append([handle for handle in handles if not isinstance(handle, list)])
+    legends = [_draw_legend(figure, group, wide - 2 * PAD) for group in groups if group]
     heights = [legend.get_window_extent().height / figure.dpi + 0.6 * PAD for legend in legends]
     tops = np.cumsum([PAD, *heights])
     above = float(tops[-1]) + (0.4 * PAD if legends else 0)
@@ -202,7 +207,7 @@ def lay_out(
     words = filter(None, caption() if callable(caption) else caption)
     sentences = [forms if isinstance(forms, tuple) else (forms,) for forms in words]
     figure.set_label(_join_sentences([forms[0] for forms in sentences]))
-    font: dict[str, Any] = {"fontsize": FONT, "linespacing": 1.15, "parse_math": False}
+    font: Style = {"fontsize": FONT, "linespacing": 1.15, "parse_math": False}
     text = figure.text(PAD / wide, 0, "", va="bottom", **font)
 
     def measure(sentences_tried: Sequence[str]) -> float:
@@ -258,14 +263,14 @@ def write_svg(figure: Figure) -> bytes:
     return file.getvalue()
 
 
-def _draw_legend(figure: Figure, handles: Sequence[Any], inner: float) -> Legend:
+def _draw_legend(figure: Figure, handles: Sequence[Artist], inner: float) -> Legend:
     """Puts a legend at the top of the figure, in as few rows as fit its width."""
     labels = [wrap_text(str(handle.get_label()), inner - 0.4) for handle in handles]
     # Beside a text are its line, of 2.2 letters, and spaces.
     widest = max(measure_text(label)[0] for label in labels) + 0.38
     rows = math.ceil(len(handles) / max(1, int((inner + 0.12) / widest)))
     columns = math.ceil(len(handles) / rows)
-    spaces: dict[str, Any] = {"handlelength": 2.2, "columnspacing": 1.2, "handletextpad": 0.5}
+    spaces: Style = {"handlelength": 2.2, "columnspacing": 1.2, "handletextpad": 0.5}
     spaces |= {"loc": "upper center", "ncols": columns}
     legend = figure.legend(handles, labels, **LEGEND, **spaces)
     for text in legend.get_texts():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -58,7 +57,7 @@ def check_finals(
         refuse("hue", f"{hue} ({finals.sizes[hue]} values)", allowed, "select fewer of them")
 
 
-def read_values(coordinate: xr.DataArray) -> list[Any]:
+def read_values(coordinate: xr.DataArray) -> list[str | float]:
     """Returns the values of a parameter as plain Python objects; no limit is infinite."""
     unlimited = bool(coordinate.attrs.get("none"))
     return [math.inf if unlimited and v == "none" else v for v in coordinate.values.tolist()]

@@ -7,7 +7,7 @@ import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 import numpy as np
 import xarray as xr
@@ -17,9 +17,13 @@ from fmab_jax.analysis import comparisons, costs, questions, words
 from fmab_jax.analysis.overview import iterate_rows, write_remarks
 from fmab_jax.analysis.statements import Comparison
 from fmab_jax.analysis.tables import check_result, final_table
+from fmab_jax.core.shapes import Record
 from fmab_jax.errors import Refusal, refuse
 from fmab_jax.plots import captions
 from fmab_jax.run.attributes import json_attr
+
+if TYPE_CHECKING:
+    from fmab_jax.plots.style import Figure
 from fmab_jax.sweeps import study_file
 
 MOST_CELLS = 1000
@@ -86,8 +90,8 @@ class Cell(NamedTuple):
     ticks: dict[str, str]  # its values of all parameters that some results sweep
     at_reference: dict[str, bool]  # by swept parameter, whether its value is the reference
     data: xr.Dataset  # its results, its own seeds only, by its own slots
-    row: dict[str, Any]  # final values by name, as in a row of `overview`; NaN without seeds
-    question: dict[str, Any]  # horizon, sizes and problem, as far as known
+    row: Record  # final values by name, as in a row of `overview`; NaN without seeds
+    question: Record  # horizon, sizes and problem, as far as known
     cost: costs.Cost
 
     @property
@@ -102,6 +106,13 @@ class Cell(NamedTuple):
     def complete(self) -> bool:
         """Whether it has the seeds that an interval needs."""
         return math.isfinite(self.row["regret"])
+
+
+class Prices(TypedDict):
+    """Prices of a link to the server, and of a link between agents."""
+
+    server_price: float
+    peer_price: float
 
 
 class Picture(NamedTuple):
@@ -129,7 +140,7 @@ class Content:
     events: list[str]
     level: float
     interval: str
-    prices: dict[str, Any]  # of a link to the server, and between peers
+    prices: Prices
 
     @property
     def complete(self) -> list[Cell]:
@@ -151,7 +162,7 @@ class Content:
 
 
 def read_content(
-    results: Mapping[str, xr.Dataset], title: str | None, level: float, prices: dict[str, Any]
+    results: Mapping[str, xr.Dataset], title: str | None, level: float, prices: Prices
 ) -> Content:
     """Reads the content of a report from results by label."""
     results = {label: check_result(data) for label, data in results.items()}
@@ -238,7 +249,7 @@ def _iterate_cells(source: Source, swept: Mapping[str, xr.DataArray]) -> Iterato
 
 def _write_tick(cell: xr.Dataset, axis: xr.DataArray, swept: bool) -> str:
     """Writes the value of a parameter that some results sweep; "" where there is none."""
-    value: Any = cell.attrs.get(axis.name)
+    value = cell.attrs.get(axis.name)
     if axis.name in cell.coords:
         value = cell[axis.name].values.reshape(-1).tolist()[0]
     return words.write_tick(axis, value) if swept or words.is_number(value) else ""
@@ -341,7 +352,7 @@ def _rank_axis(axis: xr.DataArray) -> tuple[bool, int]:
     return sum(map(words.is_number, axis.values.tolist())) < 2, -axis.size
 
 
-def _make_picture(figure: Any, title: str = "") -> Picture:
+def _make_picture(figure: Figure, title: str = "") -> Picture:
     from fmab_jax.plots import style
 
     image = base64.b64encode(style.write_svg(figure)).decode()

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import xarray as xr
 
@@ -28,6 +28,12 @@ from fmab_jax.reports import content
 from fmab_jax.reports.content import Cell, Content
 from fmab_jax.run.attributes import LONGEST
 from fmab_jax.sweeps.results import read
+
+if TYPE_CHECKING:
+    import jinja2
+
+_Source = str | os.PathLike[str] | xr.Dataset
+Sources = _Source | Sequence[_Source] | Mapping[str, _Source]
 
 # Rows of a table on the page; the sentence below it says what is left out.
 _MOST_ROWS = 300
@@ -46,7 +52,7 @@ class Table(NamedTuple):
 
 
 def write_report(
-    sources: Any,
+    sources: Sources,
     out: str | os.PathLike[str] = "report.html",
     *,
     title: str | None = None,
@@ -98,7 +104,7 @@ def write_report(
     ):
         refuse("title", title, f"a text of at most {LONGEST:,} letters", "shorten it")
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
-    prices = {"server_price": server_price, "peer_price": peer_price}
+    prices = content.Prices(server_price=server_price, peer_price=peer_price)
     whole = render_page(content.read_content(read_results(sources), title, level, prices))
     with whole_file(path) as temporary:
         temporary.write_bytes(whole.encode("utf-8", "replace"))
@@ -114,7 +120,7 @@ def check_out(out: object, overwrite: bool) -> Path:
     return path
 
 
-def read_results(sources: Any) -> dict[str, xr.Dataset]:
+def read_results(sources: Sources) -> dict[str, xr.Dataset]:
     """Returns results by label."""
     if isinstance(sources, (str, os.PathLike, xr.Dataset)):
         sources = [sources]
@@ -329,7 +335,7 @@ def _write_interval(row: Mapping[str, float]) -> str:
 
 
 @functools.cache
-def _load_templates() -> Any:
+def _load_templates() -> jinja2.Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import xarray as xr
+
+from fmab_jax.core.shapes import Record
 
 LONGEST = 1000
 """Largest number of letters of a heading."""
 
 
-def json_attr(data: xr.Dataset, name: str) -> Any:
+def json_attr(data: xr.Dataset, name: str) -> Record:
     """Returns the value of an attribute in JSON; {} if it is missing."""
-    return json.loads(data.attrs.get(name) or "{}")
+    record: Record = json.loads(data.attrs.get(name) or "{}")
+    return record
 
 
-def parse_study(data: xr.Dataset) -> dict[str, Any]:
+def parse_study(data: xr.Dataset) -> Record:
     """Returns the study of a result, by name; {} if there is none.
 
     A swept parameter has its value at the result's coordinate, if there is only one.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -157,12 +157,12 @@ _is_valid = jax.jit(contract.is_valid)
 
 def _gather_on(device: jax.Device, outcome: Outcome) -> Outcome:
     """Moves the series of an outcome to one device, and other fields to the host."""
-    fields: dict[str, Any] = {
+    arrays = {
         name: jax.device_put(x, device) if schema.FIELDS[name][1] else np.asarray(x)
         for name, x in outcome._asdict().items()
         if x is not None
     }
-    return outcome._replace(**fields)
+    return Outcome._make((outcome._asdict() | arrays).values())
 
 
 def _pin_to_host(split: NamedSharding, devices: Sequence[jax.Device]) -> NamedSharding | None:
@@ -206,18 +206,19 @@ class TrialResults:
                 self._arrays[name] = np.empty((self.trials, *recorded.shape[1:]), dtype)
             self._arrays[name][start : start + len(values)] = recorded
 
-    def gather(self) -> dict[str, Any]:
+    def gather(self) -> dict[str, Array | np.ndarray]:
         """Returns [trial, ...] arrays of all fields and of every accumulator.
 
         A series stays on the device if all its batches are there.
         """
-        arrays: dict[str, Any] = dict(self._arrays)
+        arrays: dict[str, Array | np.ndarray] = dict(self._arrays)
         with own_settings():
             for name, parts in self._on_device.items():
                 ordered = [parts[start] for start in sorted(parts)]
-                if name not in arrays:
+                host_array = self._arrays.get(name)
+                if host_array is None:
                     arrays[name] = jnp.concatenate(ordered)[:, : self.points]
                     continue
                 for start, part in parts.items():
-                    arrays[name][start : start + len(part)] = np.asarray(part)[:, : self.points]
+                    host_array[start : start + len(part)] = np.asarray(part)[:, : self.points]
         return arrays

@@ -13,7 +13,7 @@ import stat
 from collections.abc import Callable
 from importlib import resources as package_files
 from pathlib import Path
-from typing import Any
+from types import NotImplementedType
 
 import jax
 from jax import Array, export
@@ -110,8 +110,8 @@ def lower_program(
         _write_program(path, exported)
 
     def one_batch(*arguments: object) -> Outcome:
-        fields: Any = dict.fromkeys(Outcome._fields)
-        return Outcome(**fields | exported.call(*jax.tree.leaves(arguments)))
+        values = exported.call(*jax.tree.leaves(arguments))
+        return Outcome._make(map(values.get, Outcome._fields))
 
     return jax.jit(one_batch).lower(*arguments)
 
@@ -169,7 +169,9 @@ class _Serializer(pickle.Pickler):
         # No references to repeated objects, so that equal parts have equal bytes.
         self.fast = True
 
-    def reducer_override(self, value: Any) -> Any:
+    def reducer_override(
+        self, value: object
+    ) -> tuple[Callable[..., object], tuple[object, ...]] | NotImplementedType:
         """Returns the serialised form of a part."""
         if isinstance(value, jax.tree_util.PyTreeDef):
             return list, ([value.node_data(), *value.children()],)

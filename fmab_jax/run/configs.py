@@ -8,10 +8,11 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.core.binomials import MAX_TRIALS
@@ -133,7 +134,7 @@ class Config(NamedTuple):
         return sum(8 * math.prod(sizes[dim] for dim in total.dims) for total in accumulators)
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> record.Facts:
         """Facts that outputs read in addition to the records of trials."""
         return {
             "agents": self.problem.agents,
@@ -164,7 +165,7 @@ def bind(
     problem: Problem,
     horizon: int,
     *,
-    times: Any = 100,
+    times: ArrayLike = 100,
     spacing: str = "linear",
     sum_agents: bool = True,
     padded_agents: int | None = None,
@@ -213,7 +214,7 @@ def bind(
         # A trial of many agents takes longer to run than to compile.
         few = trial.elements() * problem.arms <= _FEW_ELEMENTS
         use_fast_compile = fast_compile and few and bool(getattr(trial, "brief", False))
-    requested_points = len(grid) if np.ndim(times) else int(times)
+    requested_points = len(grid) if np.ndim(times) else int(np.asarray(times))
     padded = np.pad(grid, (0, _pad_points(requested_points) - len(grid)), mode="edge")
     arrays = problem.bind(padded_agents)
     fields = padded, len(grid), requested_points, use_fast_compile, tuple(outputs)

@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from inspect import unwrap
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import jax.numpy as jnp
 import numpy as np
@@ -34,7 +34,7 @@ PROMISES = {
     "exact": "A curve has the same value at a slot, whichever other slots are recorded.",
     "batch": "A seed's bits depend on its configuration and the seed, not on batch or neighbours.",
     "again": "Running the same trials again, compiled anew, gives the same bits.",
-    "room": "Rows that agents are padded to change no bit.",
+    "padding": "Rows that agents are padded to change no bit.",
     "devices": "The number of devices changes no bit.",
     "rewards": "The reward law keeps to its range, with the cumulants that it states, everywhere.",
     "law": "Final regret has the law of the slow reference.",
@@ -107,7 +107,7 @@ def check_statements(algorithm: Algorithm, exchange: Exchange, arms: int) -> Non
     """
     owner = type(algorithm)
     with refuse_errors(owner):
-        description: Any = algorithm.describe()
+        description = algorithm.describe()
         algorithm.settings()
         privacy_of(algorithm, exchange)
         ledger_of(algorithm, exchange)

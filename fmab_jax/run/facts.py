@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from fmab_jax.algorithms.base import Disclosure, ledger_of, privacy_of
 from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.core.plugins import source_digest
+from fmab_jax.core.shapes import Record
 from fmab_jax.parameters import parameters_of
 from fmab_jax.run.configs import Config
 
 
-def facts(config: Config, *, sum_agents: bool = True) -> dict[str, Any]:
+def facts(config: Config, *, sum_agents: bool = True) -> Record:
     """Returns the facts of a configuration, for tables, figures and files.
 
     The settings contain the parameters, remarks on ignored values, the digest of foreign source,
@@ -44,7 +44,7 @@ def facts(config: Config, *, sum_agents: bool = True) -> dict[str, Any]:
     }
 
 
-def ledger_rows(config: Config) -> list[dict[str, Any]]:
+def ledger_rows(config: Config) -> list[Record]:
     """Returns the privacy ledger of a configuration, for JSON.
 
     A row has the fields of a `Disclosure`; ``leaks`` is a list of pairs [epsilon, over], here

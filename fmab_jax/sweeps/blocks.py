@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
+from jaxtyping import Array
 
 from fmab_jax.analysis import device_summary, summary
 from fmab_jax.core.outputs import FIELDS, Output, Reduce
@@ -23,7 +24,7 @@ from fmab_jax.sweeps.chunks import KINDS, state_name
 _COPIES, _MEMORY_SHARE = 6, 0.3
 # An output is validated on so many seeds.
 _SAMPLE_SEEDS = 8
-Series = Mapping[str, Any]
+Series = Mapping[str, Array | np.ndarray]
 """Results by field of `Outcome`, [cell, seed] or [cell, seed, time]; those over time may be on a
 device."""
 
@@ -97,12 +98,13 @@ def _build_chunk(series: Series, job: Job, threads: int) -> dict[str, np.ndarray
         arrays["rounds_by"] = rounds_by.astype(np.min_scalar_type(rounds_by.max()))
     if job.keep == "summary":
         return _summarise(arrays, job.configs, threads)
+    chunk = {name: np.asarray(values) for name, values in arrays.items()}
     # Outputs of curves are computed when read; a broken output must fail now.
     sample = {name: values[:, :_SAMPLE_SEEDS] for name, values in series.items()}
     for output in job.configs[0].outputs:
         if not is_shipped(output):
             _compute_output(output, sample, job.configs)
-    return arrays
+    return chunk
 
 
 def _compute_output(output: Output, curves: Series, configs: Sequence[Config]) -> list[np.ndarray]:
@@ -172,13 +174,13 @@ def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[
     return arrays
 
 
-def _make_reader(curves: Series, cell: int, config: Config) -> Callable[[str], np.ndarray]:
+def _make_reader(curves: Series, cell: int, config: Config) -> Callable[[str], Array | np.ndarray]:
     """Returns a function from names to arrays of one cell, cut to its recorded slots."""
     accumulators = {
         accumulator.name: accumulator.dims for accumulator in collect_accumulators(config.outputs)
     }
 
-    def array(name: str) -> np.ndarray:
+    def array(name: str) -> Array | np.ndarray:
         dtype, over_time = FIELDS.get(
             name, (np.dtype(np.float64), "time" in accumulators.get(name, ()))
         )

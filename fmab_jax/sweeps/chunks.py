@@ -10,15 +10,16 @@ import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
 
 from fmab_jax.analysis import summary
 from fmab_jax.core.outputs import Output, Reduce
+from fmab_jax.core.shapes import PyTree, Record
 from fmab_jax.sweeps.precision import Precision, relative_width
-from fmab_jax.sweeps.store import Entry, Record, Store
+from fmab_jax.sweeps.store import Entry, Store
 
 KINDS = summary.Moments._fields[1:]
 """Arrays of a summarised series, besides the number of seeds."""
@@ -229,7 +230,7 @@ class Results:
     def merge_state(self, cell: str, output: Reduce, stop: int) -> list[np.ndarray]:
         """Merges the states of a reduction and returns its arrays."""
 
-        def read(part: Part) -> Any:
+        def read(part: Part) -> PyTree:
             chunk = self.load_chunk(part.entry)
             names = [state_name(output.name, i) for i in range(len(output.initial_arrays))]
             return output.state([chunk[name][part.row] for name in names])

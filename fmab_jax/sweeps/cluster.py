@@ -19,7 +19,8 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext, suppress
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import numpy as np
@@ -31,6 +32,9 @@ from fmab_jax.run.cache import use_compilation_cache
 from fmab_jax.sweeps.blocks import Job, compute_block
 from fmab_jax.sweeps.progress import Progress
 from fmab_jax.sweeps.study import collect_provenance
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
 
 INSTALL = 'pip install "fmab_jax[dask]"'
 # One task that runs, and one that waits.
@@ -55,10 +59,10 @@ class _Call(NamedTuple):
 class Cluster:
     """The workers of a connected, synchronous Dask client."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Client) -> None:
         distributed = _import_distributed("client", client)
         usable = isinstance(client, distributed.Client) and not client.asynchronous
-        if not usable or client.status != "running":
+        if not usable or client.status != "running" or client.scheduler is None:
             allowed = "a dask.distributed.Client, connected and not asynchronous"
             refuse("client", client, allowed, "pass distributed.Client(address)")
         self.client = client
@@ -103,7 +107,7 @@ class Cluster:
             Exception: The error of a task.
         """
         waiting = deque(enumerate(jobs))
-        running: dict[Any, int] = {}
+        running: dict[Future, int] = {}
         try:
             while waiting or running:
                 self._count_threads(progress)
@@ -138,7 +142,7 @@ class Cluster:
         ]
         return pickle.dumps((self.versions, _uses_cache(), sources, job_bytes), protocol=5)
 
-    def _wait(self, running: list[Any]) -> list[Any]:
+    def _wait(self, running: list[Future]) -> list[Future]:
         """Returns the futures that have ended, after at most a second."""
         if not running:
             time.sleep(_POLL_S / 4)
@@ -148,7 +152,7 @@ class Cluster:
             return list(wait(running, timeout=_POLL_S, return_when="FIRST_COMPLETED").done)
         return []
 
-    def _result(self, future: Any, job: Job) -> Any:
+    def _result(self, future: Future, job: Job) -> tuple[dict[str, np.ndarray], int]:
         from distributed.scheduler import KilledWorker
 
         with self._name_lost_scheduler():
@@ -199,7 +203,7 @@ def _uses_cache() -> bool:
     return bool(jax.config.values.get("jax_compilation_cache_dir"))
 
 
-def _import_distributed(field: str, value: object) -> Any:
+def _import_distributed(field: str, value: object) -> ModuleType:
     """Imports `distributed`, an optional dependency, or refuses the field."""
     try:
         import distributed
@@ -209,7 +213,7 @@ def _import_distributed(field: str, value: object) -> Any:
 
 
 @contextmanager
-def connect(scheduler: str) -> Iterator[Any]:
+def connect(scheduler: str) -> Iterator[Client]:
     """Connects to a scheduler by its address, or by the .json file that it wrote."""
     distributed = _import_distributed("scheduler", scheduler)
     # A lost connection is reported in one line, not by Dask's log.

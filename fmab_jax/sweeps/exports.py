@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
@@ -123,7 +123,7 @@ def _write_parquet(data: xr.Dataset, path: Path) -> None:
         refuse("path", str(path), allowed, remedy)
 
     mixed = [name for name, coord in data.coords.items() if coord.dtype == object]
-    writer: Any = None
+    writer: pq.ParquetWriter | None = None
     with whole_file(path) as temporary, ExitStack() as stack:
         for frame in tidy_tables(data):
             frame = frame.astype({name: str for name in mixed if name in frame})

@@ -6,17 +6,18 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fmab_jax.analysis import privacy, words
 from fmab_jax.core.exchanges import Meter
+from fmab_jax.core.shapes import Record
 from fmab_jax.run import schema
 from fmab_jax.run.configs import Config
 from fmab_jax.run.facts import facts
 from fmab_jax.sweeps.precision import Precision
-from fmab_jax.sweeps.store import FORMAT, Record
+from fmab_jax.sweeps.store import FORMAT
 from fmab_jax.sweeps.study import Study
 
 # Facts of a configuration; a fact that all share becomes an attribute.
@@ -112,7 +113,7 @@ class Grid:
         """Returns the facts of a cell that outputs are computed from."""
         return {name: cell.get(name) for name in _FACTS} | {"links": self.links(cell)}
 
-    def table(self, values: Sequence[Any] | np.ndarray) -> np.ndarray:
+    def table(self, values: Sequence[ArrayLike] | np.ndarray) -> np.ndarray:
         """Arranges one value per cell over the dimensions."""
         return np.array(values).reshape((*self.shape, *np.shape(values[0])))
 

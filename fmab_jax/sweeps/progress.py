@@ -6,7 +6,7 @@ import html
 import sys
 import time
 import warnings
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fmab_jax.errors import flag
 from fmab_jax.files import error_stream
@@ -53,10 +53,11 @@ class Progress:
         self._noun = "seeds" if brief else "trials"
         self._start_time = self._last_time = time.perf_counter()
         if medium == "notebook":
-            from IPython.display import display
+            from IPython.display import DisplayHandle
 
             blank = {"text/plain": "", "text/html": ""}
-            self._cell: Any = display(blank, raw=True, display_id=True)
+            self._cell = DisplayHandle()
+            self._cell.display(blank, raw=True)
         if medium == "terminal":
             from rich import progress as bars
             from rich.console import Console

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -133,7 +132,10 @@ def _label_curves(
     # Cut like the cell with the fewest parts, so few stored chunks span two Dask chunks.
     chains = [results.find_chain(cell, stop) for cell, seeds in stops.items() if seeds == stop]
     parts = [part.stop - part.start for part in min(chains, key=len)]
-    sizes: dict[str, Any] = {**dict.fromkeys(grid.dims, 1), "seed": tuple(parts) or (0,)}
+    sizes: dict[str, int | tuple[int, ...]] = {
+        **dict.fromkeys(grid.dims, 1),
+        "seed": tuple(parts) or (0,),
+    }
 
     def make_variable(output: Output) -> xr.Variable:
         kind = output.dtype if complete or output.dtype is np.bool_ else np.float64
@@ -144,7 +146,9 @@ def _label_curves(
         return variable.chunk(sizes, from_array_kwargs={"name": False, "fancy": False})
 
     outputs = (*list_standard(grid.has_world), *results.outputs)
-    variables: dict[str, Any] = {output.name: make_variable(output) for output in outputs}
+    variables: dict[str, xr.Variable | tuple[object, ...]] = {
+        output.name: make_variable(output) for output in outputs
+    }
     events = {output.name: variables.pop(output.name) for output in outputs if output.coordinate}
     variables["seeds"] = (grid.dims, grid.table([stops[cell] for cell in grid.hashes]))
     coords = {**grid.coordinates(), "seed": ("seed", np.arange(stop)), **time}
@@ -176,13 +180,13 @@ class ChunkArray(BackendArray):
             key, self.shape, indexing.IndexingSupport.OUTER, self._read
         )
 
-    def _read(self, key: tuple[Any, ...]) -> np.ndarray:
+    def _read(self, key: tuple[int | slice | np.ndarray, ...]) -> np.ndarray:
         places = [
             np.atleast_1d(np.arange(size)[item]) for item, size in zip(key, self.shape, strict=True)
         ]
         grid_dims = len(self.grid.dims)
         scalars = [
-            i for i, item in enumerate(key) if np.ndim(item) == 0 and not isinstance(item, slice)
+            i for i, item in enumerate(key) if not isinstance(item, slice) and np.ndim(item) == 0
         ]
         if not grid_dims and not scalars:
             return self._read_cell(0, *places).astype(self.dtype, copy=False)

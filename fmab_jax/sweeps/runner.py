@@ -11,11 +11,12 @@ import os
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from fmab_jax.core.outputs import Output
 from fmab_jax.errors import PlainText, count, refuse
@@ -33,31 +34,33 @@ from fmab_jax.sweeps.study import Study, collect_provenance, state
 from fmab_jax.sweeps.work import BlockRunner
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from fmab_jax.sweeps.cluster import Cluster
 
 
 def sweep(
-    algorithm: Any,
-    problem: Any = None,
+    algorithm: object,
+    problem: object = None,
     *,
-    horizon: Any,
+    horizon: object,
     seeds: int | Sequence[int],
     store: str | os.PathLike[str] | None = None,
     root_seed: int = 0,
-    times: Any = 100,
+    times: ArrayLike = 100,
     spacing: str = "linear",
     sum_agents: bool = True,
     keep: str = "curves",
     until: Precision | None = None,
     outputs: Sequence[str | Output] = (),
     worker: object = None,
-    client: Any = None,
+    client: Client | None = None,
     allow_changes: Collection[str] = (),
     chunk: int | None = None,
     batch: int | None = None,
     devices: Sequence[jax.Device] | None = None,
     progress: Progress | bool | None = None,
-    **parameters: Any,
+    **parameters: object,
 ) -> xr.Dataset:
     """Runs a grid of configurations, for the same seeds each, and keeps what it has computed.
 
@@ -157,7 +160,7 @@ def run(
     *,
     store: str | os.PathLike[str] | None = None,
     worker: object = None,
-    client: Any = None,
+    client: Client | None = None,
     allow_changes: Collection[str] = (),
     chunk: int | None = None,
     batch: int | None = None,
@@ -226,15 +229,15 @@ def _check_worker(worker: object, store: Path | None) -> tuple[int, int] | None:
     return index, workers
 
 
-def _check_changes(changes: Any) -> list[str]:
+def _check_changes(changes: object) -> list[str]:
     changes = [changes] if isinstance(changes, str) else changes
-    is_list = isinstance(changes, (list, tuple, set, frozenset))
-    if not is_list or not all(isinstance(name, str) for name in changes):
+    kinds = (list, tuple, set, frozenset)
+    if not isinstance(changes, kinds) or not all(isinstance(name, str) for name in changes):
         refuse("allow_changes", changes, "a list of fields", "such as ['epsilon']")
     return list(changes)
 
 
-def _check_cluster(client: object, worker: object, devices: object) -> Cluster:
+def _check_cluster(client: Client, worker: object, devices: object) -> Cluster:
     """Returns a client's cluster; refuses arguments that exclude a client."""
     from fmab_jax.sweeps.cluster import Cluster
 

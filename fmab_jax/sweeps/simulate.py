@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.core.outputs import Output
@@ -25,7 +25,7 @@ def simulate(
     seeds: int | Sequence[int],
     *,
     root_seed: int = 0,
-    times: Any = 100,
+    times: ArrayLike = 100,
     spacing: str = "linear",
     batch: int | None = None,
     sum_agents: bool = True,

@@ -18,10 +18,11 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
+from fmab_jax.core.shapes import Record
 from fmab_jax.errors import Damaged, refuse
 from fmab_jax.files import (
     NEW,
@@ -39,9 +40,6 @@ MOST_BYTES = 2**31 - 2**24
 """Largest chunk: the limit of ZIP without its 64-bit extension."""
 _STORE_FILES = re.compile(r"run\.json|chunks|quarantine|manifest-.*\.jsonl|lock-.*")
 _TORN = b" torn"
-
-Record = dict[str, Any]
-"""An object of JSON."""
 
 
 class Entry(NamedTuple):
@@ -230,7 +228,7 @@ class Store:
 class _Arrays(dict[str, np.ndarray]):
     """The arrays of a chunk; a missing name means damage."""
 
-    def __init__(self, arrays: Any, path: Path) -> None:
+    def __init__(self, arrays: Mapping[str, np.ndarray], path: Path) -> None:
         super().__init__(arrays)
         self._path = path
 

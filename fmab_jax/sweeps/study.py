@@ -11,29 +11,31 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources as package_files
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeGuard, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fmab_jax import __version__
 from fmab_jax.algorithms.base import Algorithm
+from fmab_jax.analysis.leaks import NOISE, at_leak
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.outputs import Output, Reduce
 from fmab_jax.core.plugins import source_digest
 from fmab_jax.core.problems import Problem
+from fmab_jax.core.shapes import Record
 from fmab_jax.errors import choice, count, did_you_mean, flag, length, refuse
-from fmab_jax.parameters import UNSET, Parameter, parameters_of
+from fmab_jax.parameters import UNSET, VIEWS, Parameter, parameters_of
 from fmab_jax.run import cache, resources
 from fmab_jax.run import outputs as record
 from fmab_jax.run.configs import FEW_TRIALS, Config, bind, pad_agents
 from fmab_jax.run.contract import refuse_errors
 from fmab_jax.run.resources import MAX_SEEDS
 from fmab_jax.sweeps.precision import Precision
-from fmab_jax.sweeps.store import Record
 from fmab_jax.sweeps.subjects import (
     MAX_CONFIGS,
     SHARED,
@@ -47,6 +49,7 @@ from fmab_jax.sweeps.subjects import (
 _ENGINE = (*cache.ENGINE, "analysis/summary.py")
 # Numbers of agents within this factor are padded to one program.
 _MAX_PADDING = 16
+Owner = TypeVar("Owner")
 
 
 class Point(NamedTuple):
@@ -66,7 +69,7 @@ class Study:
     parameters: Mapping[str, Parameter]  # of all algorithms and the problem
     seeds: int  # how many of every config; with ``until``, those of the first look
     root_seed: int
-    times: Any
+    times: ArrayLike
     spacing: str
     sum_agents: bool
     keep: str
@@ -96,7 +99,7 @@ class Study:
                 )
             algorithm = values["algorithm"]
             if isinstance(algorithm, type):
-                algorithm = _instantiate(algorithm, values)
+                algorithm = _configure(algorithm, values, problems[key].agents)
             cells.append((algorithm, problems[key], values["horizon"]))
         sizes = {problem.agents for _, problem, _ in cells}
         # Similar numbers of agents share one program.
@@ -173,26 +176,35 @@ class Study:
         return Point(description, _hash(description), config)
 
 
-def _instantiate(owner: Any, values: Record) -> Any:
+def _configure(owner: type[Algorithm], values: Record, agents: int) -> Algorithm:
+    """Creates an algorithm; its noise follows from the leak where that is given."""
+    if "leak" not in values:
+        return _instantiate(owner, values)
+    parameters = {name: values[name] for name in parameters_of(owner) if name in values}
+    view = values.get("view", VIEWS[0])
+    return at_leak(owner, values["leak"], agents=agents, view=view, **parameters)
+
+
+def _instantiate(owner: type[Owner], values: Record) -> Owner:
     """Creates an instance from the values that are parameters of the class."""
     with refuse_errors(owner):
         return owner(**{name: values[name] for name in parameters_of(owner) if name in values})
 
 
 def state(
-    algorithm: Any,
-    problem: Any = None,
+    algorithm: object,
+    problem: object = None,
     *,
-    horizon: Any,
-    seeds: Any,
+    horizon: object,
+    seeds: object,
     root_seed: int = 0,
-    times: Any = 100,
+    times: ArrayLike = 100,
     spacing: str = "linear",
     sum_agents: bool = True,
     keep: str = "curves",
     until: Precision | None = None,
-    outputs: Any = (),
-    **parameters: Any,
+    outputs: object = (),
+    **parameters: object,
 ) -> Study:
     """Checks a study and lays out its grid; arguments as in `fmab_jax.sweep`."""
     choice("keep", keep, ("curves", "summary"), "'summary' for very many seeds")
@@ -235,13 +247,13 @@ def state(
 
 
 def _lay_out(
-    algorithm: Any, problem: Any, values: Record
+    algorithm: object, problem: object, values: Record
 ) -> tuple[tuple[Axis, ...], Record, dict[str, Parameter]]:
     """Returns the axes, the single values, and all parameters; every value is checked once."""
     axes: list[Axis] = []
     settings: Record = {}
 
-    def add(name: str, value: Any) -> tuple[Any, ...]:
+    def add(name: str, value: object) -> tuple[object, ...]:
         axis = axis_of(name, value, parameters[name])
         if axis is None:
             settings[name] = parameters[name].check(value)
@@ -258,15 +270,23 @@ def _lay_out(
     else:
         add("problem", problem)
         _refuse_twice(parameters_of(RandomProblem), values, "a Problem")
-    defaults: dict[str, list[Any]] = {}
+    defaults: dict[str, list[object]] = {}
     for owner in owners:
         for name, parameter in parameters_of(owner).items():
             parameters.setdefault(name, parameter)
             if parameter.default is not UNSET:
                 defaults.setdefault(name, []).append(parameter.default)
-    for owner in algorithms:
-        if isinstance(owner, Algorithm):
-            _refuse_twice(parameters_of(type(owner)), values, "a configured algorithm")
+    for item in algorithms:
+        if isinstance(item, Algorithm):
+            stated = (*parameters_of(type(item)), "leak")
+            _refuse_twice(stated, values, "a configured algorithm")
+    if "leak" in values:
+        for name in NOISE:
+            defaults.pop(name, None)
+            if name in values:
+                refuse(name, values[name], "left out with leak, which sets it", "drop one")
+    elif "view" in values:
+        refuse("view", values["view"], "given with a leak", "add leak=..., or drop it")
     for name, value in values.items():
         if name not in parameters:
             names = sorted(set(parameters) - {"algorithm", "problem"})
@@ -292,11 +312,11 @@ def _refuse_twice(names: Iterable[str], values: Record, owner: str) -> None:
             refuse(name, values[name], f"left out with {owner}", f"{owner} has its own")
 
 
-def _parse_seeds(seeds: Any) -> tuple[int, np.ndarray | None]:
+def _parse_seeds(seeds: object) -> tuple[int, np.ndarray | None]:
     """Returns the number of seeds, and the seeds if they are not 0, 1, and so on."""
     if isinstance(seeds, Precision):
         refuse("seeds", seeds, "a number or a list", "a precision goes to sweep, as until=")
-    if not isinstance(seeds, (list, tuple, range)) and not getattr(seeds, "ndim", 0):
+    if not _is_list(seeds):
         return count("seeds", seeds, 1, MAX_SEEDS, "give the number of seeds"), None
     if not (number := length(seeds)):
         refuse("seeds", list(seeds), "not empty", "give at least one seed")
@@ -310,6 +330,10 @@ def _parse_seeds(seeds: Any) -> tuple[int, np.ndarray | None]:
     if len(set(checked)) != number:
         refuse("seeds", checked, "distinct", "a repeated seed repeats its run")
     return number, None if checked == [*range(number)] else np.array(checked, np.int64)
+
+
+def _is_list(seeds: object) -> TypeGuard[Sequence[int]]:
+    return isinstance(seeds, (list, tuple, range)) or bool(getattr(seeds, "ndim", 0))
 
 
 def _check_until(until: object, keep: str, seeds: int) -> None:

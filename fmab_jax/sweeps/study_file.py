@@ -31,20 +31,20 @@ from typing import Any
 
 from fmab_jax.algorithms.base import find_by_name
 from fmab_jax.core.problems import Problem
+from fmab_jax.core.shapes import Record
 from fmab_jax.errors import PlainText, Refusal, abbreviate, did_you_mean, parse_number, refuse
 from fmab_jax.files import check_path, read_input, whole_file
 from fmab_jax.parameters import UNSET, Parameter, parameters_of
 from fmab_jax.run.outputs import from_study
 from fmab_jax.sweeps.precision import Precision, until_precise
-from fmab_jax.sweeps.store import Record
 from fmab_jax.sweeps.study import Study, state
-from fmab_jax.sweeps.subjects import RANDOM_PROBLEM, RandomProblem
+from fmab_jax.sweeps.subjects import RANDOM_PROBLEM, SHARED, RandomProblem
 
 _MAX_BYTES = 1 << 16
 _TABLES = ("parameters", "problem", "until")
 _TOP = (
     *("algorithm", "horizon", "seeds", "root_seed", "times", "spacing", "sum_agents", "keep"),
-    *("outputs", *_TABLES),
+    *("leak", "view", "outputs", *_TABLES),
 )
 
 
@@ -84,7 +84,7 @@ def _parse_float(text: str) -> float | PlainText:
     return PlainText(text) if parse_number(text.replace("_", "")) is None else float(text)
 
 
-def _list_values(value: object) -> list[Any]:
+def _list_values(value: object) -> list[object]:
     """Returns the values of one key."""
     if isinstance(value, Mapping):
         return list(value.values())
@@ -111,14 +111,16 @@ def build_study(document: Record) -> Study:
     for name in ("algorithm", "horizon", "seeds"):
         if name not in document:
             refuse(name, UNSET, "given", f"add {name} = ... at the top of the study")
-    tables = {}
+    tables: dict[str, Record] = {}
     for table in _TABLES:
         values = document.get(table, {})
         if not isinstance(values, Mapping):
             refuse(table, values, "a table", f"write [{table}] and its keys below it")
         _refuse_unknown(values, table, keys)
         tables[table] = {n: _parse_value(value, keys[table][n]) for n, value in values.items()}
-    top = {n: _parse_value(value) for n, value in document.items() if n not in _TABLES}
+    top: Record = {
+        n: _parse_value(value, SHARED.get(n)) for n, value in document.items() if n not in _TABLES
+    }
     until = None
     if "until" in document:
         if "relative" not in tables["until"]:
@@ -132,7 +134,7 @@ def build_study(document: Record) -> Study:
     )
 
 
-def _refuse_unknown(table: Mapping[Any, Any], table_name: str, keys: Record) -> None:
+def _refuse_unknown(table: Mapping[str, object], table_name: str, keys: Record) -> None:
     """Refuses an unknown key; suggests the most similar key or the right table."""
     allowed_keys = keys[table_name] if table_name else _TOP
     for name in [name for name in table if name not in allowed_keys]:
@@ -146,7 +148,7 @@ def _refuse_unknown(table: Mapping[Any, Any], table_name: str, keys: Record) -> 
         refuse(field, table[name], "left out: there is no such key", remedy)
 
 
-def _parse_value(value: object, parameter: Parameter | None = None) -> Any:
+def _parse_value(value: object, parameter: Parameter | None = None) -> object:
     """Reads a value as the command line does: "none" may be None, and 1e6 is a whole number."""
     if isinstance(value, Mapping):
         return {name: _parse_value(item, parameter) for name, item in value.items()}
@@ -159,7 +161,9 @@ def _parse_value(value: object, parameter: Parameter | None = None) -> Any:
     return None if optional and str(value).lower() == "none" else value
 
 
-def _read_problems(means: Any, agents: Any = None, rewards: Any = None, **extra: Any) -> Any:
+def _read_problems(
+    means: Any, agents: Any = None, rewards: Any = None, **extra: object
+) -> Problem | dict[str, Problem]:
     """Returns the problem of a file of means, or problems by file."""
     for name, value in extra.items():
         allowed = f"left out with means={means!r}"
@@ -189,7 +193,7 @@ def format_document(document: Record) -> str:
     return "\n".join([*lines, ""])
 
 
-def _format_pairs(table: Mapping[Any, Any]) -> list[str]:
+def _format_pairs(table: Mapping[str, object]) -> list[str]:
     keys = [
         key if re.fullmatch("[A-Za-z0-9_-]+", key) else _format_value(key)
         for key in map(str, table)
@@ -256,7 +260,7 @@ def _is_default(parameter: Parameter, value: object) -> bool:
     return default is not UNSET and value == parameter.kind.plain(parameter.check(default))
 
 
-def _format_law(description: Any) -> Any:
+def _format_law(description: Record | list[Record]) -> object:
     """Formats a reward law, or a list of them."""
     if isinstance(description, list):
         return [*map(_format_law, description)]

@@ -5,18 +5,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from fmab_jax.algorithms.base import Algorithm, check_names, find_by_name, load_shipped
 from fmab_jax.core.laws import law_of
 from fmab_jax.core.problems import Problem
-from fmab_jax.core.worlds import WorldOf
+from fmab_jax.core.rewards import Law
+from fmab_jax.core.shapes import Record
+from fmab_jax.core.worlds import World, WorldOf
 from fmab_jax.errors import length, refuse
-from fmab_jax.parameters import Configurable, Kind, Parameter, Real, Whole, parameter
+from fmab_jax.parameters import LEAK, VIEW, Configurable, Kind, Parameter, Real, Whole, parameter
 from fmab_jax.run.outputs import RESULT_NAMES
-from fmab_jax.sweeps.store import Record
 
 MAX_CONFIGS = 100_000
 RANDOM_PROBLEM = "Drawn"
@@ -24,20 +25,20 @@ RANDOM_PROBLEM = "Drawn"
 
 
 @dataclass(frozen=True)
-class LawOf(Kind):
+class LawOf(Kind[Law]):
     """A reward law, or its text: bernoulli, gaussian:SD, or one of a plug-in."""
 
     metavar = "LAW"
 
-    def check_value(self, name: str, value: object, remedy: str) -> Any:
+    def check_value(self, name: str, value: object, remedy: str) -> Law:
         """Returns the law."""
         return law_of(value, name)
 
-    def plain(self, value: Any) -> Any:
+    def plain(self, value: Law) -> Record:
         """Returns its description."""
         return value.describe()
 
-    def label(self, value: Any) -> Any:
+    def label(self, value: Law) -> str:
         """Returns its words."""
         return value.label()
 
@@ -80,7 +81,7 @@ class RandomProblem(Configurable):
         label="smallest gap of an instance",
         remedy="give the smallest non-zero gap, or None to leave it to chance",
     )
-    rewards: Any = parameter(
+    rewards: Law | str = parameter(
         LawOf(),
         "Reward law: bernoulli, gaussian:SD, or a plug-in's; fmab algorithms lists them.",
         default="bernoulli",
@@ -98,7 +99,7 @@ class RandomProblem(Configurable):
         remedy="give the seed whose means all seeds shall have",
     )
 
-    world: Any = parameter(
+    world: World | str | None = parameter(
         WorldOf(none_label="means do not change"),
         "How means change: drifting:CHANGES, or a plug-in's; fmab algorithms lists them.",
         default=None,
@@ -117,10 +118,10 @@ class RandomProblem(Configurable):
 
 
 @dataclass(frozen=True)
-class AlgorithmOf(Kind):
+class AlgorithmOf(Kind[Algorithm | type[Algorithm]]):
     """A configured algorithm, a class, or a name."""
 
-    def check_value(self, name: str, value: object, remedy: str) -> Any:
+    def check_value(self, name: str, value: object, remedy: str) -> object:
         """Returns the configured algorithm, or the class."""
         value = find_by_name(value) if isinstance(value, str) else value
         owner = type(value) if isinstance(value, Algorithm) else value
@@ -134,31 +135,31 @@ class AlgorithmOf(Kind):
             refuse(f"{owner.__name__}.name", owner.name, allowed, "rename it")
         return value
 
-    def label(self, value: Any) -> Any:
+    def label(self, value: Algorithm | type[Algorithm]) -> str:
         """Returns its name."""
         return value.name or getattr(value, "__name__", type(value).__name__)
 
-    def plain(self, value: Any) -> Any:
+    def plain(self, value: Algorithm | type[Algorithm]) -> object:
         """Returns its name, and the parameters of a configured algorithm."""
         name = self.label(value)
         return {"algorithm": name, **value.plain()} if isinstance(value, Algorithm) else name
 
 
 @dataclass(frozen=True)
-class ProblemOf(Kind):
+class ProblemOf(Kind[Problem | None]):
     """A problem; None where a seed draws its own."""
 
-    def check_value(self, name: str, value: object, remedy: str) -> Any:
+    def check_value(self, name: str, value: object, remedy: str) -> Problem:
         """Returns the problem."""
         if not isinstance(value, Problem):
             remedy = "such as fmab_jax.Problem.uniform(50, 100); or leave it out and give agents="
             refuse(name, value, "a Problem, or several", remedy)
         return value
 
-    def label(self, value: Any) -> Any:
+    def label(self, value: Problem | None) -> None:
         """Returns None: its place on the axis names it."""
 
-    def plain(self, value: Any) -> Any:
+    def plain(self, value: Problem | None) -> Record | str:
         """Returns its description."""
         return RANDOM_PROBLEM if value is None else describe_problem(value)
 
@@ -175,6 +176,8 @@ SHARED = {
         label="horizon T (slots)",
         default=100_000,
     ),
+    "leak": LEAK,
+    "view": VIEW,
 }
 """Parameters of every study."""
 
@@ -193,16 +196,17 @@ class Axis(NamedTuple):
     """One swept parameter."""
 
     name: str  # the dimension's
-    labels: tuple[Any, ...]  # numbers or texts, distinct
-    values: tuple[Any, ...]  # what they stand for
+    labels: tuple[object, ...]  # numbers or texts, distinct
+    values: tuple[object, ...]  # what they stand for
     words: dict[str, str]  # ``long_name``, ``symbol`` and ``none``: how figures name it
 
 
-def axis_of(name: str, value: Any, parameter: Parameter) -> Axis | None:
+def axis_of(name: str, value: object, parameter: Parameter) -> Axis | None:
     """Returns the axis that a parameter spans, its values checked, or None for a single value."""
     kind, has_labels = parameter.kind, isinstance(value, Mapping)
-    vector = isinstance(value, np.ndarray) and value.ndim == 1
-    if not (has_labels or vector or isinstance(value, (list, tuple, range))):
+    if isinstance(value, np.ndarray) and value.ndim != 1:
+        return None
+    if not isinstance(value, (Mapping, np.ndarray, list, tuple, range)):
         return None
     if not has_labels and kind.is_list_value(value):
         return None
@@ -213,7 +217,7 @@ def axis_of(name: str, value: Any, parameter: Parameter) -> Axis | None:
         refuse("configurations", length(value), f"at most {MAX_CONFIGS:,}", remedy)
     if name in RESULT_NAMES or name.startswith("links_"):
         refuse(name, value, "left out", "it is a name of results: rename the parameter")
-    values = tuple(map(parameter.check, value.values() if has_labels else value))
+    values = tuple(map(parameter.check, value.values() if isinstance(value, Mapping) else value))
     labels = [*map(str, value)] if has_labels else [kind.label(item) for item in values]
     labels = [f"{name}-{i}" if label in (None, "") else label for i, label in enumerate(labels)]
     unique_labels: set[object] = set()

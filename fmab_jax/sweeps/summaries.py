@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -78,7 +77,7 @@ def label_summaries(results: Results, grid: Grid, stops: Mapping[str, int]) -> x
 
 def _label_moments(
     results: Results, grid: Grid, stops: Mapping[str, int], points: int
-) -> dict[str, Any]:
+) -> dict[str, tuple[object, ...]]:
     """Returns the moments of regret, rounds and links."""
     dims, per_time = grid.dims, [*grid.dims, "time"]
     regret = []
@@ -100,7 +99,7 @@ def _label_moments(
     )
     per_round = grid.table([grid.links(cell).astype(np.float64) for cell in grid.cells])
     per_round = per_round[..., None, :]
-    series: dict[str, Any] = {
+    series: dict[str, tuple[object, ...]] = {
         "regret_mean": (per_time, grid.table([moments.mean for moments in regret])),
         "regret_covariance": (
             [*per_time, "time_2"],
@@ -162,7 +161,7 @@ def _densify(
 
 def _label_reduction(
     output: Reduce, results: Results, grid: Grid, stops: Mapping[str, int]
-) -> dict[str, Any]:
+) -> dict[str, tuple[object, ...]]:
     """Returns the labelled result of a reduction; NaN for cells without seeds."""
     blank = np.full([len(values) for _, values in output.over], math.nan)
     values = [

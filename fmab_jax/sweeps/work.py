@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
+from fmab_jax.core.shapes import Record
 from fmab_jax.run import compilation, resources
 from fmab_jax.run.compilation import Sizes
 from fmab_jax.run.configs import Program
@@ -24,7 +25,7 @@ from fmab_jax.sweeps.blocks import compute_block
 from fmab_jax.sweeps.chunks import Results
 from fmab_jax.sweeps.layout import Block, Layout, bytes_per_summary
 from fmab_jax.sweeps.progress import Plan, Progress
-from fmab_jax.sweeps.store import Entry, Record
+from fmab_jax.sweeps.store import Entry
 
 if TYPE_CHECKING:
     from fmab_jax.sweeps.cluster import Cluster

@@ -253,7 +253,7 @@ def test_pulls_of_a_whole_run_are_those_of_the_policy():
                 pulls[arm], sums[arm] = pulls[arm] + 1, sums[arm] + reward
                 played.append(arm)
             with own_settings():
-                drawn = source.draw((place, changed), 0)[:5]
+                drawn = source.draw(2 * place + changed, 0)[:5]
             assert drawn.tolist() == [played] * 5
 
 
@@ -286,7 +286,7 @@ def test_pulls_of_episodes_are_those_of_the_policy(shared):
                 length[arm] = slots
                 means[arm] = sums[arm] / (pulls[arm] if shared else slots)
             with own_settings():
-                drawn = source.draw((place, changed), 0)[:5]
+                drawn = source.draw(2 * place + changed, 0)[:5]
             assert drawn.tolist() == [[agents * each for each in played[:32]]] * 5
             seen.add(tuple(played[:32]))
     assert len(seen) > (1 if shared else 4)
@@ -310,7 +310,7 @@ def test_one_reward_decides_who_leaves(algorithm, rest):
     (source,) = [each for each in sources(algorithm, 4, "actions")]
     with own_settings():
         for place, data in enumerate(source.data):
-            without, changed = (source.draw((place, side), 0) for side in (0, 1))
+            without, changed = (source.draw(2 * place + side, 0) for side in (0, 1))
             at = source.names.index(f"after round {data.when}")
             # Both arms are explored until then.
             assert (without[:, :at] == rest).all() and (changed[:, :at] == rest).all()

@@ -7,17 +7,10 @@ import numpy as np
 import pytest
 import xarray as xr
 from legibility import drawn, published, readable
-from pages import writers
+from pages import reader, writers
 
 import fmab_jax as fmab
-from experiments import (
-    arena,
-    arena_figures,
-    arena_report,
-    arena_settings,
-    common,
-    pictures,
-)
+from experiments import arena, arena_figures, arena_report, arena_settings, common, pictures
 from fmab_jax.algorithms.base import collect_algorithms
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.analysis.words import write_count
@@ -90,14 +83,6 @@ def test_all_that_take_part_leak_what_is_asked_for(view):
                 assert getattr(maker(leak), key) == getattr(entry.algorithm, key), (name, key)
     assert what.leak == {"messages": "pure ε"}.get(view, "ε up to δ = 10⁻⁶")
     assert arena.DELTA == 1e-6
-
-
-def test_a_message_may_leak_more_where_noise_adds_up():
-    """Would catch the noise of one for that of many, and agents that are mixed up."""
-    one, five, fifty = (arena.message_leak(1.0, hidden) for hidden in (1, 5, 50))
-    # One alone leaks 2 log(1 / (1 - delta)) more up to delta than without.
-    assert one == pytest.approx(1.0 + 2e-6, abs=1e-9)
-    assert 1.1 < five < 2.0 < fifty < 4.0
 
 
 def test_what_a_released_reward_may_leak_in_a_sum_of_fifty():
@@ -454,3 +439,13 @@ def test_the_arenas_tables_and_panels_show_the_data(monkeypatch, tmp_path):
             assert told == arena.LINE_UP[name].label
     # Everybody looks the same in all panels, and nobody like another.
     assert len(set.union(*looks.values())) == sum(map(len, looks.values())) == len(looks)
+
+
+def test_pages_of_made_up_results_have_no_fault(monkeypatch, tmp_path):
+    """Would catch words, ranks or counts unlike their numbers, and who is not named."""
+    writers.write(tmp_path, monkeypatch.setattr)
+    found = {name: reader.fault_of(name, tmp_path) for name in reader.pages(tmp_path)}
+    assert {name: told for name, told in found.items() if told} == {}
+    # Three pictures of each horizon; three fronts and the radius.
+    assert {"ARENA.md", "arena_leak_T1e5.md", "arena_radius.md"} <= set(found)
+    assert len(found) == 1 + 3 * 2 + 4

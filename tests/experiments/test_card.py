@@ -1,5 +1,6 @@
 """`python -m experiments card`: suites, matched trust, standings, ranks and the card."""
 
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -9,13 +10,15 @@ import numpy as np
 import pytest
 import sizes
 from altered import altered
+from refusals import refused
+from scipy import stats
 
 import fmab_jax as fmab
 from benchmarks import standings as recompute
 from experiments.__main__ import main
-from experiments.card import card, ranking, standings, suites
-from experiments.card.page import Card, Section, Table, as_markdown
+from experiments.card import card, page, ranking, standings, suites
 from experiments.card.suites import UNBOUNDED, Contestant, Group
+from experiments.several import Entrant, Ranks, interval_text
 from fmab_jax.algorithms import base
 from fmab_jax.core.laplace import share_epsilon
 from fmab_jax.errors import Refusal
@@ -33,7 +36,6 @@ root_seed = 5
 seeds = {{ rounds = 12, shared = 6 }}
 problem = {{ agents = {sizes.SMALL["agents"]}, arms = {sizes.SMALL["arms"]} }}
 """
-Tiny = tuple[suites.Suites, standings.Standings]
 LINE_UP = (
     Contestant("Dist-DP-SE", fmab.dist_dp_se, {}),
     Contestant("CDP-MAB", fmab.cdp_mab, {}),
@@ -267,20 +269,6 @@ def test_lower_bounds_are_those_of_who_plays_together_or_alone():
         assert card._write_bound(known, own, SimpleNamespace(group=group)) == told
 
 
-def test_the_audit_is_of_the_value_that_it_names(monkeypatch):
-    """Would catch an audit of the default epsilon under a note about the matched one."""
-    seen = []
-
-    def audited(algorithm, *_, **more):
-        seen.append(algorithm)
-        return SimpleNamespace(runs=1, level=1e-3, findings=(), unseen=())
-
-    monkeypatch.setattr(card, "audit", audited)
-    told = as_markdown(Card("t", "l", (Section("s", card._audit(LINE_UP[1], 10)),)))
-    (value,) = map(float, re.findall(r"at epsilon = ([\d.]+),", told))
-    assert value != 1.0 and seen[0].epsilon == pytest.approx(value, rel=1e-3)
-
-
 def test_equal_links_leave_out_those_who_send_more(tiny):
     """Would catch a rank at equal links among all, and one among those who send more."""
     _, made = tiny
@@ -306,7 +294,6 @@ def at_hand(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(suites, "shipped", lambda: given)
     monkeypatch.setattr(standings, "shipped", lambda digest: made)
     monkeypatch.setattr(card, "contestants", lambda: LINE_UP)
-    monkeypatch.setattr(card, "_RUNS", 10_000)
     # What a test loads is forgotten after it.
     monkeypatch.setattr(base, "_loaded", dict(base._loaded))
     monkeypatch.chdir(tmp_path)
@@ -422,8 +409,123 @@ def test_a_card_has_ranks_and_keeps_markup_as_text(at_hand, capsys):
     assert "not a card to cite" not in text and "12 seeds." in text
     assert r"Four agents \| three arms." in text
     assert "not a card to cite" in card._lead("x", suites.read(TINY), None, True)
-    table = Section("s", (Table("c", ("|",), (("<i>",),)),))
-    assert r"| \<i\> |" in as_markdown(Card("<b>", "a | b", (table,)))
+    assert r"| \<i\> |" in page.write_table("c", ("|",), (("<i>",),))
     # Again: the name is taken, unless it may be replaced.
     assert at_hand("dist_dp_se") == 2
     assert capsys.readouterr().err.startswith("error: out='card.md': must be a new name")
+
+
+def entrants(**changes):
+    """Three that differ by 2 and by 100 in every seed; the last has a seed more."""
+    base = np.array([10.0, 30.0, 20.0, 40.0])
+    first = Entrant("B", "nobody", "1", base + 2)
+    rest = {"A": base, "C, late": np.append(base + 100, -1e9)}
+    others = [Entrant(name, "nobody", "1", regret) for name, regret in rest.items()]
+    return [first._replace(**changes), *others]
+
+
+def in_step(**shifts):
+    """Contestants that differ from the first by a shift and a little noise, in so many seeds."""
+    base = np.linspace(100, 200, 40)
+    noise = np.tile([-1.0, 1.0], 20)
+    return [
+        Entrant(name, "nobody", "1", (base + shift + wide * noise * (-1) ** place)[:seeds])
+        for place, (name, (shift, wide, seeds)) in enumerate(shifts.items())
+    ]
+
+
+def test_ranks_that_are_left_open_are_told():
+    """Would catch a rank by the mean alone, ends that are swapped or off by one, means of unequal
+    seeds, common seeds of all in place of each two, and a pair counted for one side only."""
+    given = in_step(D=(3, 0, 40), B=(0.1, 1, 40), A=(0, 1, 40), C=(30, 1, 4))
+    # C's 4 seeds are those of the smallest regret: its own mean is below that of the others.
+    assert given[3].regret.mean() < min(each.regret.mean() - 1 for each in given[:2])
+    found = Ranks(given, 0.95).places
+    # B and A: 0.1 with a standard error of 0.3; D is above both by 10 errors and more.
+    assert list(found) == ["A", "B", "D", "C"]
+    assert [each[:2] for each in found.values()] == [(1, 2), (1, 2), (3, 3), (4, 4)]
+    assert [each.seeds for each in found.values()] == [40, 40, 40, 4]
+    assert [each.text for each in found.values()] == ["1–2", "1–2", "3", "4"]
+    # Of four seeds all pairs would be open: each two have their own.
+    few = Ranks([each._replace(regret=each.regret[:2]) for each in given[:3]])
+    assert {each[:2] for each in few.places.values()} == {(1, 3)}
+    assert Ranks(given[:1]).places == {"D": (1, 1, 40)}
+    twice = [given[0], given[0]._replace(label="Dd")]
+    assert Ranks(twice).places["Dd"] == (1, 2, 40)
+
+
+def test_intervals_of_differences_hold_together():
+    """Would catch intervals, of differences or of ranks, that hold one by one, against the first
+    one only, or only with one that is chosen beforehand."""
+    apart = np.array([-1.0, 0.0, 1.0, 2.0, 3.0])  # 1 on average, deviation 1.58
+    base = np.array([10.0, 30.0, 20.0, 50.0, 40.0])
+    # Student t with 4 degrees of freedom for 1, 3 and 6 pairs at 95 %.
+    for number, t in {2: 2.776445, 3: 3.960786, 4: 4.851008}.items():
+        edge = t * math.sqrt(2.5 / 5)
+        for shift in (0.999, 1.001):
+            given = [Entrant("A", "x", "1", base)]
+            given += [Entrant("B", "x", "1", base + apart - 1 + shift * edge)]
+            far = zip("CD"[: number - 2], (1e3, 2e3), strict=False)
+            given += [Entrant(name, "x", "1", base + away) for name, away in far]
+            ranks = Ranks(given)
+            assert ranks.level == pytest.approx(1 - 0.1 / (number * (number - 1)))
+            places = ranks.places
+            assert places["A"].last == places["B"].last - 1 + (shift < 1) == 1 + (shift < 1)
+            assert places["B"].first == 1 + (shift > 1)
+
+
+def test_differences_have_their_intervals_in_numbers_and_in_per_cent():
+    """Would catch sizes of another base, an interval that is not simultaneous, seeds of another."""
+    rng = np.random.default_rng(1)
+    base = rng.gamma(4, 10, 30)
+    far = 1.5 * base + rng.normal(0, 2, 30)
+    given = [
+        Entrant("B", "x", "1", np.append(far, 9.0)),
+        Entrant("A", "x", "1", base),
+        Entrant("C", "x", "1", base + rng.normal(0.4, 2, 30)),
+    ]
+    ranks, level = Ranks(given, 0.9), 1 - 0.1 / 3
+    known = stats.ttest_rel(far, base).confidence_interval(level)
+    assert ranks.more("B", "A") == pytest.approx(((far - base).mean(), *known), rel=1e-9)
+    percent, *ends = ranks.percent("B", "A")
+    assert percent == pytest.approx(100 * (far.mean() / base.mean() - 1), rel=1e-12)
+    for end in ends:
+        gone = stats.ttest_rel(far, (1 + end / 100) * base)
+        assert gone.pvalue == pytest.approx(1 - level, rel=1e-6)
+    assert ends[0] < percent < ends[1]
+
+
+@pytest.mark.parametrize("field", ["trust", "leak", "view", "accountant"])
+def test_ranks_of_unlike_trust_are_refused(field):
+    """Would catch views or accountants that are ranked together."""
+    given = entrants(**{field: 0.5 if field == "accountant" else "2"})[:2]
+    assert "must be alike in whom they trust" in refused(Ranks, given)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ([], "entrants=[]: must be at least one; "),
+        ([Entrant("A", "x", "1", np.array([1, np.nan]))], "entrants=['A']: must be of finite"),
+        ([Entrant("A", "x", "1", np.ones(1))], "entrants='1 common seeds': must be at least 2"),
+        ([Entrant("A", "x", "1", np.arange(3.0))] * 2, "entrants=['A']: must be of labels of"),
+        (
+            [Entrant(f"{T}", "x", "1", np.arange(3.0), question=(T, 0)) for T in (10, 20)],
+            "entrants=['(10, 0)', '(20, 0)']: must be asked the same question; ",
+        ),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(given, told):
+    """Would catch a winner of nothing, an interval of one number, and two horizons compared."""
+    assert refused(Ranks, given).startswith(told)
+
+
+def test_an_interval_is_told_to_the_digits_that_it_has():
+    """Would catch an end that is not 0 and reads as 0, and digits that nobody knows."""
+    told = {
+        (25.0, 4.4, 45.6): "25 [4, 46]",
+        (2.0, 2.0, 2.0): "2 [2, 2]",
+        (0.02, 0.004, 0.036): "0.020 [0.004, 0.036]",
+        (3.0, -math.inf, math.inf): "3 [-∞, ∞]",
+    }
+    assert {numbers: interval_text(numbers) for numbers in told} == told

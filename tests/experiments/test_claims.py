@@ -71,21 +71,6 @@ def test_quotations_are_the_papers_words():
     assert [quote for quote in quotations() if " ".join(quote.split()) not in text] == []
 
 
-# As its LaTeX numbers them.
-SECTIONS = """
-Abstract I II III III-A III-B III-C IV IV-A IV-A1 IV-A2 IV-B IV-C IV-C1 IV-C2 V V-A V-A1 V-A2 V-A3
-V-A4 V-B V-B1 V-B2 V-B3 V-B4 VI VI-A VI-A1 VI-A2 VI-A3 VI-A4 VI-B VI-B1 VI-B2 VI-B3 VI-C VI-C1 VI-C2
-VII VII-A VII-A1 VII-A2 VII-A3 VII-B VII-B1 VII-C VII-C1 VII-C2 VIII
-""".split()
-APPENDICES = {f"Appendix {letter}" for letter in "ABCDEF"}
-
-
-def test_sections_are_those_of_the_paper():
-    """Would catch a sentence that is said to stand where the paper has no section."""
-    named = {row.section.partition(", ")[0] for row in lists()}
-    assert named - {*SECTIONS, *APPENDICES} == set()
-
-
 def findings(quote, results, place=0, horizon=HORIZON):
     """Judges the row with this quotation; one of them, where there are several."""
     data = Data(results.__getitem__, [horizon], SEEDS, None)

@@ -7,14 +7,12 @@ from functools import cache
 import numpy as np
 import pytest
 import xarray as xr
+from test_experiments import stated
 
-import fmab_jax as fmab
-from experiments import __main__ as command
 from experiments import claims
 from experiments.figures import ORACLE as OWN
 from experiments.figures import SIXTEENTH
 from experiments.verdicts import FAILS, HOLDS, NOT_ATTAINED, Data
-from fmab_jax.sweeps.study import state
 
 HORIZONS, SEEDS = (10**4, 10**5), 60
 GAPS = {OWN: "own gap", SIXTEENTH: "gap 1/16"}
@@ -43,15 +41,8 @@ def axes_of(name):
         lists = {key: given for key, given in ASKED[name].items() if isinstance(given, list)}
         own = {key: [NONE if v is None else v for v in given] for key, given in lists.items()}
         return own | SWEPT.get(name, {})
-    found = []
-
-    def record(algorithm, problem, *, store=None, **settings):
-        found.append(state(algorithm, problem, **settings))
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fmab, "sweep", record, raising=False)
-        command.load_experiment(name).sweep(10**4, 3)
-    return {axis.name: list(axis.labels) for axis in found[0].axes}
+        return {axis.name: list(axis.labels) for axis in stated(patch, name).axes}
 
 
 def judge_of(quote, place=0):

@@ -13,7 +13,7 @@ from refusals import refused
 
 import fmab_jax as fmab
 from experiments import __main__ as command
-from experiments import common, pictures, readings
+from experiments import common, pictures, readings, seen
 from fmab_jax.algorithms.base import collect_algorithms
 from fmab_jax.analysis.audit import Audit, Finding, Histogram
 from fmab_jax.analysis.bands import lost_interval
@@ -108,9 +108,6 @@ def test_settings_are_the_papers(monkeypatch, name):
     assert not swept
     if name in list(SETTINGS)[5:]:
         assert study.sum_agents is False
-
-
-WAYS = ("diameter × edges", "edges that carry data")
 
 
 # Case: server links, edges, hops to the sinks. Complete graphs have m (m - 1) / 2 edges and
@@ -494,14 +491,6 @@ def test_quick_and_full_runs_differ_in_seeds_horizons_and_folder(monkeypatch):
     assert common.SEEDS >= 1000
 
 
-def finding(stream, claim, lower, histogram=((0, 1, 3), (40, 60), (50, 90)), **own):
-    """Returns a made-up finding of an audit."""
-    edges, none, all_ = histogram
-    counts = Histogram(np.array(edges, float), np.array(none), np.array(all_))
-    shared = f"event {stream}", 1.5, (1, 2), counts
-    return Finding(stream, claim, lower, *shared, **{"viewer": "all"} | own)
-
-
 def test_every_algorithm_that_claims_privacy_is_audited():
     """Catches claims that nobody tries to contradict, and a broken one among the sound."""
     audit = import_module("experiments.audit")
@@ -560,3 +549,43 @@ def test_audits_show_the_finding_that_says_most(monkeypatch, tmp_path):
     # 200 runs, bins of width 1 and 2; one has fewer than 50 without the reward.
     assert list(narrow.values()) == [0, 1, 40, 50, 0.2, 0.25, ""]
     assert list(wide.values()) == [1, 3, 60, 90, 0.15, 0.225, pytest.approx(math.log(1.5))]
+
+
+def test_counts_and_signs_are_those_of_the_numbers():
+    """Catches a lost sign, and names grouped under other words."""
+    assert seen.percent(3, 200) == "+1.5 %" and seen.percent(-400, 200) == "-200 %"
+    assert seen.percent(0, 200) == "0 %"
+    assert seen.listed("abc") == "a, b and c" and seen.listed("a") == "a"
+    assert seen.grouped({"a": "5", "b": "9", "c": "5"}) == "5 (a and c), 9 (b)"
+    assert seen.grouped({"a": "5", "b": "5"}) == "5"
+    assert seen.absent("abc", "b") == ["Not run, and so not shown: a and c"]
+    assert seen.absent("ab", "ab") == []
+
+
+def test_per_cent_are_drawn_where_an_effect_is_small():
+    """Catches an axis for effects of 2 % or more, for 0 in every seed, or on another scale."""
+    assert pictures.faint([(100, [50, -1.9])]) and not pictures.faint([(100, [2, 0, -30])])
+    page = pictures.Page()
+    ((panel, other),) = page.panels(["difference"], ["", ""])
+    panel.set_ylim(0, 30), other.set_ylim(0, 6)
+    page.percent([panel, other], [2000, 300], [[25, 20], [5]])
+    page.finish()
+    page.figure.canvas.draw()
+    ends = [axes.child_axes[0].get_ylim() for axes in (panel, other)]
+    assert ends == [pytest.approx((0, 1.5)), pytest.approx((0, 2))]
+
+
+def test_leaks_are_those_of_the_ledger():
+    """Would catch a leak that forgets N, that counts actions, or one where nobody is told."""
+    members = {"a": fmab.cdp_mab(1, participation=0.2), "b": fmab.single_mab(1)}
+    members |= {"c": fmab.cdp_mab(None), "d": fmab.ddp_mab(0.5, graph="ring")}
+    told = common.leaks(members, 50).partition(": ")[2]
+    assert told == "Nε = 10 (a), nothing is sent (b), no bound (c), Nε = 25 (d)"
+
+
+def test_seeds_are_told_where_they_differ(monkeypatch):
+    """Would catch the seeds of the first horizon told for all."""
+    few, many = (made_up(monkeypatch, "fig04_epsilon", 10**4, seeds) for seeds in (3, 5))
+    assert common.seeds_of({10**4: [many], 10**5: [many]}) == "5 seeds"
+    told = "5 (T = 10⁴), 3 or 5 (T = 10⁵) seeds"
+    assert common.seeds_of({10**4: [many], 10**5: [many, few]}) == told

@@ -163,11 +163,7 @@ SOURCES = (
     ),
     (KLSE, rf"shares of half\s+of them keep to {N} at", half),
     (KLSE, rf"At a level of 20 that takes {N} off", lambda: [math.log(21)]),
-    (
-        SUITES,
-        rf"Eliminations have {N} to {N} seeds",
-        lambda: of_suites("rounds"),
-    ),
+    (SUITES, rf"Eliminations have {N} to {N} seeds", lambda: of_suites("rounds")),
     (SUITES, rf"Episodes have {N} to {N}, but none", lambda: of_suites("episodes")),
     (
         SUITES,
@@ -175,16 +171,8 @@ SOURCES = (
         lambda: [of_suites("shared")[0], of_suites("slots")[0]],
     ),
     (BINS, rf"bins are {N} % wide", lambda: [100 * BIN_WIDTH]),
-    (
-        LOOKS,
-        rf"from 1000 to 10\^6 seeds: {N}, so {N} %\): .*? cover with at least {N} %",
-        looks,
-    ),
-    (
-        MEMORY,
-        rf"may take\s+{N} % of what JAX may use",
-        lambda: [100 * resources.BATCHES],
-    ),
+    (LOOKS, rf"from 1000 to 10\^6 seeds: {N}, so {N} %\): .*? cover with at least {N} %", looks),
+    (MEMORY, rf"may take\s+{N} % of what JAX may use", lambda: [100 * resources.BATCHES]),
     (DONE, rf"From 2,000,000 runs no bound above\s+{N} can come", largest_bound),
 )
 
@@ -259,39 +247,6 @@ def faults(texts):
 def test_every_number_of_a_page_is_that_of_its_file():
     """Would catch a stale number, one changed by hand, and a new one without a source."""
     assert faults(sections()) == []
-
-
-@pytest.mark.parametrize(
-    ("section", "pattern", "new"),
-    [
-        (OPEN, r"costs [\d.]+ to 14", "costs 4 to 14"),
-        (OPEN, r"100 needs \d+", "100 needs 12"),
-        (SEES, r"outsider [\d.]+ in", "outsider 26.3 in"),
-        (SEES, r"^\| 5 \| ([\d.]+) \| ([\d.]+)", r"| 5 | \2 | \1"),
-        (DONE, r"\*\*Runs\.\*\* \S+ for", "**Runs.** 1,000 for"),
-        (PRIVATE, r"it is [\d.]+, 1\.98", "it is 26.3, 1.98"),
-        (LOOKS, r"so 99\.55", "so 99.45"),
-        (SUITES, r"have 60 to", "have 50 to"),
-        *(
-            (section, r"\Z", f"\nIt took {told}.")
-            for section, told in (
-                (DONE, "12.34 %"),
-                ("docs/ratings.md: Large files", "36 s"),
-                (LOOKS, "2.3 GB"),
-                (KLSE, "9 %"),
-                ("docs/report.md: How runs are compared", "3 minutes"),
-                (PRIVATE, "0.5"),
-            )
-        ),
-    ],
-)
-def test_a_wrong_number_is_caught(section, pattern, new):
-    """Catches a reader of numbers that lets one of these pass, and a section passed over."""
-    texts = sections()
-    changed, many = re.subn(pattern, new, texts[section], count=1, flags=re.M)
-    assert many == 1 and changed != texts[section]
-    found = faults({**texts, section: changed})
-    assert found and all(fault.startswith(f"{section}: ") for fault in found)
 
 
 def test_bounds_on_failures_are_what_their_formula_gives():

@@ -117,12 +117,7 @@ class Blank(pictures.Page):
 
 
 def write(folder, replace=setattr):
-    """Writes the pages of the arena into a folder.
-
-    Args:
-        folder: Where.
-        replace: Puts something in the place of an attribute of a module.
-    """
+    """Writes the pages of the arena into a folder; ``replace`` replaces attributes of modules."""
     publish = pictures.publish
     replace(pictures, "Page", Blank)
     replace(

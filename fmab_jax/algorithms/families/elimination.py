@@ -20,17 +20,18 @@ import numpy as np
 from jaxtyping import Array, Bool
 
 from fmab_jax import draws, elimination
+from fmab_jax.accounts import Aggregate as Aggregate
+from fmab_jax.accounts import BoundElimination
+from fmab_jax.accounts import Epoch as Epoch  # so that algorithms import from here
 from fmab_jax.algorithms.base import Algorithm, collect_numbers
 from fmab_jax.algorithms.families import alone
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Accumulator
 from fmab_jax.core.problems import Problem
-from fmab_jax.core.shapes import STATIC, PerArm, PerRow, Scalar
+from fmab_jax.core.shapes import STATIC, PerArm, PyTree, Scalar
 from fmab_jax.core.trials import Outcome
-from fmab_jax.draws import ByAgent, Draws, OnReport, SplitArms
-from fmab_jax.elimination import Aggregate as Aggregate
-from fmab_jax.elimination import Epoch as Epoch  # so that algorithms import from here
+from fmab_jax.draws import OnReport, SplitArms
 from fmab_jax.errors import refuse
 from fmab_jax.mechanisms.base import Mechanism
 from fmab_jax.mechanisms.laplace import LAPLACE
@@ -161,7 +162,7 @@ class Elimination(Algorithm):
         return deficit >= 2.0 * radius
 
     @classmethod
-    def precompute(cls, epoch: Epoch, radius: Scalar) -> Any:
+    def precompute(cls, epoch: Epoch, radius: Scalar) -> PyTree:
         """Computes, once per epoch, what `worse` reads as ``aggregate.precomputed``.
 
         A pytree of arrays that do not depend on data.
@@ -269,55 +270,13 @@ class Elimination(Algorithm):
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class EliminationTrial:
-    """An elimination algorithm bound to a problem.
-
-    Attributes:
-        algorithm: The class, for its equations.
-        elementwise: Whether `worse` judges arms independently.
-        precompute_fields: Fields of an epoch that `Elimination.precompute` reads.
-        mean_rows: Rows of the mean rewards of a run: one for each agent, or one for all.
-        alone: Whether every agent runs by itself, without communication.
-        waits: Whether agents play their own best arm while messages travel.
-        padded_agents: Rows that agents are padded to if each runs by itself, else 0.
-        draws: The sampler of an epoch.
-        horizon: T in slots, int64.
-        agents: M.
-        reporting: N, the agents heard in a round.
-        wait: Slots from an epoch's end to its aggregate.
-        params: The algorithm's values.
-        accumulators: Accumulators that the loop computes for outputs.
-    """
+class EliminationTrial(BoundElimination):
+    """An elimination algorithm bound to a problem, which runs seeds."""
 
     algorithm: type[Elimination] = field(metadata=STATIC)
-    elementwise: bool = field(metadata=STATIC)
-    precompute_fields: tuple[str, ...] = field(metadata=STATIC)
-    mean_rows: int = field(metadata=STATIC)
-    alone: bool = field(metadata=STATIC)
-    waits: bool = field(metadata=STATIC)
-    padded_agents: int = field(metadata=STATIC)
-    draws: Draws
-    horizon: Array
-    agents: Array
-    reporting: Array
-    wait: Array
-    params: dict[str, Array]
-    accumulators: tuple[Accumulator, ...] = field(default=(), metadata=STATIC)
 
     brief = True
     follows_worlds = True
-
-    @property
-    def accumulator_rows(self) -> int:
-        """Number of rows of an accumulator by agent."""
-        return self.draws.real.shape[-1] if isinstance(self.draws, ByAgent) and self.waits else 1
-
-    @property
-    def agents_by_row(self) -> PerRow:
-        """Number of agents that each of these rows stands for."""
-        if isinstance(self.draws, ByAgent) and self.waits:
-            return jnp.asarray(self.draws.real).astype(jnp.float64)
-        return jnp.asarray(self.agents)[None]
 
     def with_accumulators(self, accumulators: tuple[Accumulator, ...]) -> EliminationTrial:
         """Returns the trial with accumulators for outputs.

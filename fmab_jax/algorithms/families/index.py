@@ -9,9 +9,10 @@ neither on the batch nor on the number of padding rows.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, cast
+from typing import cast
 
 import jax
 import jax.numpy as jnp
@@ -192,7 +193,7 @@ class IndexPolicy(Algorithm):
         check_unit_rewards(problem.rewards, self.privacy(exchange)["epsilon"])
         params = collect_numbers(self, exchange, horizon)
         neighbours = _list_neighbours(self.network(problem.agents), padded_agents)
-        rows, algorithm = 1 if self.shared else padded_agents, cast(Any, type(self))
+        rows, algorithm = 1 if self.shared else padded_agents, type(self)
         return IndexTrial(
             algorithm=algorithm,
             law=problem.rewards.bind()[0],
@@ -201,7 +202,7 @@ class IndexPolicy(Algorithm):
             talks=algorithm.communicate is not IndexPolicy.communicate,
             releases=algorithm.release is not IndexPolicy.release,
             state_rows=_count_state_rows(
-                algorithm, rows, problem.arms, tuple(params), neighbours.shape
+                cast(Hashable, algorithm), rows, problem.arms, tuple(params), neighbours.shape
             ),
             horizon=np.int64(horizon),
             agents=np.float64(problem.agents),

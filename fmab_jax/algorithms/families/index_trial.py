@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +26,9 @@ from fmab_jax.core.rewards import Law
 from fmab_jax.core.segments import find_segment
 from fmab_jax.core.shapes import STATIC, Curve, Grid, Integer, PerRow, Scalar
 from fmab_jax.core.trials import Outcome, checked
+
+if TYPE_CHECKING:
+    from fmab_jax.algorithms.families.index import IndexPolicy
 
 # Slots per block: the grid is read once a block, so that recording costs little.
 _BLOCK = 32
@@ -55,7 +58,7 @@ class IndexTrial:
         accumulators: Accumulators that the loop computes for outputs.
     """
 
-    algorithm: type[Any] = field(metadata=STATIC)
+    algorithm: type[IndexPolicy] = field(metadata=STATIC)
     law: Law = field(metadata=STATIC)
     padded_agents: int = field(metadata=STATIC)
     shared: bool = field(metadata=STATIC)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
@@ -14,7 +13,7 @@ from fmab_jax.algorithms.families.messages import NoisyMessages, rounds_paramete
 from fmab_jax.algorithms.families.private import failure_parameter
 from fmab_jax.core import evidence
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.shapes import Scalar
+from fmab_jax.core.shapes import PyTree, Scalar
 from fmab_jax.mechanisms.laplace import LAPLACE
 from fmab_jax.parameters import GROWTH, Whole, parameter
 
@@ -51,7 +50,10 @@ class LikelihoodElimination(NoisyMessages):
     trusted = "nobody, up to the epsilon of a message"
 
     growth: float = parameter(
-        GROWTH, "Factor by which the pulls of an arm grow each epoch.", default=2.0
+        GROWTH,
+        "Factor by which the pulls of an arm grow each epoch.",
+        default=2.0,
+        grid=(1.2, 1.5, 3.0),
     )
     first: int | None = parameter(
         Whole(none_label="as long as noise asks for", low=1, high=10**9),
@@ -105,7 +107,7 @@ class LikelihoodElimination(NoisyMessages):
         return jnp.where(epoch.number == 1.0, first, jnp.ceil(params["growth"] * epoch.previous))
 
     @classmethod
-    def precompute(cls, epoch: Epoch, radius: Scalar) -> Any:
+    def precompute(cls, epoch: Epoch, radius: Scalar) -> PyTree:
         """Returns tilts for b_r, for the number of noises or for possible values of it."""
         params = epoch.params
         noises = (epoch.number * params["noises"])[None]

@@ -11,24 +11,25 @@ from fmab_jax.algorithms.families.private import Private, failure_parameter
 from fmab_jax.core.exchanges import Exchange, View
 from fmab_jax.core.ledgers import ACTIONS, ANY_VIEWER, OUTSIDE, SERVER, Disclosure, together
 from fmab_jax.core.problems import Problem
-from fmab_jax.core.shapes import Scalar
+from fmab_jax.core.shapes import Record, Scalar
 from fmab_jax.errors import refuse
 from fmab_jax.mechanisms import Mechanism, MechanismOf
 from fmab_jax.mechanisms.laplace import LAPLACE
 from fmab_jax.parameters import UNSET, Real, Whole, parameter
 
 
-def participation_parameter() -> Any:
+def participation_parameter() -> float:
     """Returns the parameter of the part of agents that report in a round."""
     return parameter(
         Real(low=0.0, high=1.0, open_low=True),
         "p, share of the agents that report in a round.",
         default=1.0,
         symbol="p",
+        grid=(0.2, 0.5),
     )
 
 
-def rounds_parameter() -> Any:
+def rounds_parameter() -> int | None:
     """Returns the parameter of a round budget."""
     # A run with arms that never separate has this many epochs.
     kind = Whole(none_label="no round budget", low=1, high=10**5)
@@ -111,12 +112,12 @@ class NoisyMessages(Private, Elimination):
         texts = super().settings()
         return {n: text for n, text in texts.items() if n != "delta" or not self.noise.pure}
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> Record:
         """Returns all parameters; the mechanism only if it is not Laplace."""
         values = super().plain()
         return {n: v for n, v in values.items() if n != "mechanism" or self.mechanism != LAPLACE}
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Record:
         """Returns the identity; that of Laplace noise has no delta, as in older stores."""
         values = super().describe()
         return {n: v for n, v in values.items() if n != "delta" or self.mechanism != LAPLACE}
@@ -128,6 +129,10 @@ class NoisyMessages(Private, Elimination):
         if math.isfinite(epsilon) and not self.noise.scales and law.sensitivity != 1.0:
             allowed = f"laplace or gaussian with {law.name} rewards, whose range is not 1"
             refuse("mechanism", self.noise.text(), allowed, "scale rewards to a range of 1")
+        has_integers = law.step == 1.0 and float(law.low).is_integer()
+        if math.isfinite(epsilon) and self.noise.integers and not has_integers:
+            allowed = f"laplace or gaussian with {law.name} rewards, which are no whole numbers"
+            refuse("mechanism", self.noise.text(), allowed, "take rewards of 0 and 1: bernoulli")
 
     def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Returns the leak of each view of the exchange, and of actions, by the mechanism."""

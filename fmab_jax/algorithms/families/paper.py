@@ -2,11 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import jax.numpy as jnp
 
 from fmab_jax.algorithms.families import schedule
+from fmab_jax.algorithms.families.elimination import EliminationTrial
 from fmab_jax.algorithms.families.messages import NoisyMessages, rounds_parameter
 from fmab_jax.algorithms.families.private import MAX_EPSILON
 from fmab_jax.core.exchanges import Exchange
@@ -16,7 +16,7 @@ from fmab_jax.core.shapes import Scalar
 from fmab_jax.elimination import Epoch
 from fmab_jax.errors import refuse
 from fmab_jax.mechanisms.laplace import LAPLACE
-from fmab_jax.parameters import UNSET, Flag, Real, parameter
+from fmab_jax.parameters import UNSET, Flag, Real, Unset, parameter
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class PaperElimination(NoisyMessages):
     shown_by = "Theorem 1"
     trusted = "nobody, up to the epsilon of a message"
 
-    epsilon_message: Any = parameter(
+    epsilon_message: Unset | float | None = parameter(
         Real(none_label="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
         "What one message may leak, N epsilon; in place of epsilon.",
         default=UNSET,
@@ -67,6 +67,7 @@ class PaperElimination(NoisyMessages):
         remedy="1 is the paper's; theorems hold for no smaller one",
         label="factor of the confidence radius",
         proven=Real(low=1.0),
+        grid=(0.1, 0.3, 0.5),
     )
 
     def check(self) -> None:
@@ -76,12 +77,19 @@ class PaperElimination(NoisyMessages):
         if self.epsilon_message is UNSET and self.epsilon is UNSET:
             refuse("epsilon", UNSET, "given, or epsilon_message", "None is no noise")
 
-    def bind(self, problem: Problem, horizon: int, **options: Any) -> Any:
+    def make_trial(
+        self,
+        problem: Problem,
+        horizon: int,
+        exchange: Exchange,
+        padded_agents: int,
+        sum_agents: bool,
+    ) -> EliminationTrial:
         """Returns the trial; refuses an oracle of the gap where gaps change."""
         if problem.world is not None and self.rounds is not None and self.schedule_gap is None:
             allowed = "given with rounds and a world, whose smallest gap changes"
             refuse("schedule_gap", None, allowed, "such as 0.1")
-        return super().bind(problem, horizon, **options)
+        return super().make_trial(problem, horizon, exchange, padded_agents, sum_agents)
 
     def settings(self) -> dict[str, str]:
         """Returns texts of values that are not the default; drops the gap without a budget."""
@@ -92,6 +100,7 @@ class PaperElimination(NoisyMessages):
         """Returns epsilon, and N epsilon, the leak of one message (Theorem 1)."""
         by_message, agents = self.epsilon_message is not UNSET, exchange.reporting
         value = self.epsilon_message if by_message else self.epsilon
+        assert not isinstance(value, Unset)
         level = math.inf if value is None else value
         epsilon = level / agents if by_message else level
         return {"epsilon": epsilon, "epsilon_message": epsilon * agents}

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, TypeVar
 
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.core import laplace
@@ -10,6 +10,7 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.ledgers import (
     ACTIONS,
     COMPUTED_HERE,
+    LAPLACE,
     OUTSIDE,
     SERVER,
     SHARER,
@@ -18,13 +19,15 @@ from fmab_jax.core.ledgers import (
 )
 from fmab_jax.core.rewards import Law
 from fmab_jax.errors import refuse
-from fmab_jax.parameters import UNSET, Flag, Real, parameter
+from fmab_jax.parameters import UNSET, Flag, Real, Unset, parameter
+
+T = TypeVar("T")
 
 MAX_EPSILON = 1e100
 """Largest epsilon, so that its multiples are finite."""
 
 
-def epsilon_parameter(default: Any, **options: Any) -> Any:
+def epsilon_parameter(default: T, suggested: float | Unset = UNSET) -> T | float | None:
     """Returns the parameter epsilon."""
     return parameter(
         Real(none_label="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
@@ -34,17 +37,17 @@ def epsilon_parameter(default: Any, **options: Any) -> Any:
         remedy="give a privacy parameter, or None for no noise",
         symbol="ε",
         label="privacy parameter ε",
-        **options,
+        suggested=suggested,
     )
 
 
-def secure_parameter(words: str) -> Any:
+def secure_parameter(words: str) -> bool:
     """Returns the parameter of a secure sum, which hides single messages."""
     label = "over a secure sum"
     return parameter(Flag(), words, default=False, symbol="secure sum", label=label)
 
 
-def failure_parameter(words: str) -> Any:
+def failure_parameter(words: str) -> float | None:
     """Returns the parameter of a failure probability, by default 1 / T."""
     kind = Real(none_label="1 / T", low=0.0, high=1.0, open_low=True)
     return parameter(kind, words, default=None, default_text="1 / T")
@@ -61,7 +64,7 @@ class Private(Algorithm):
 
     disjoint: ClassVar[str] = ""
 
-    epsilon: Any = epsilon_parameter(UNSET, suggested=1)
+    epsilon: Unset | float | None = epsilon_parameter(UNSET, suggested=1)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Adds epsilon, infinite for no noise."""
@@ -78,7 +81,14 @@ class Private(Algorithm):
         return (self.make_row(self.disjoint, over=1, source=self.source),)
 
     def make_row(
-        self, reason: str, viewer: str = ACTIONS, content: str = "actions", **fields: Any
+        self,
+        reason: str,
+        viewer: str = ACTIONS,
+        content: str = "actions",
+        *,
+        over: int = 0,
+        source: str = "",
+        law: str = LAPLACE,
     ) -> Disclosure:
         """Returns a row of the ledger that epsilon covers.
 
@@ -86,15 +96,17 @@ class Private(Algorithm):
             reason: Why epsilon covers it.
             viewer: Who sees it.
             content: What the viewer sees.
-            **fields: Other fields of `Disclosure`: ``over`` and ``law``, if noises of one law alone
-                hide a reward; ``source``, empty unless the source states exactly this.
+            over: As in `Disclosure`, if noises of one law alone hide a reward.
+            source: As in `Disclosure`; empty unless the source states exactly this.
+            law: As in `Disclosure`.
         """
         reason = reason if math.isfinite(self.noise_level) else "no noise"
-        return Disclosure(viewer, content, self.noise_level, reason, **fields)
+        return Disclosure(viewer, content, self.noise_level, reason, over, source, law)
 
     @property
     def noise_level(self) -> float:
         """Epsilon as a number; infinity for no noise."""
+        assert not isinstance(self.epsilon, Unset)
         return math.inf if self.epsilon is None else float(self.epsilon)
 
 

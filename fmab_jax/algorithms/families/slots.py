@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,14 +16,15 @@ from fmab_jax.core.shapes import (
     Integer,
     PerRow,
     PerRowArm,
+    PyTree,
     Reals,
     Scalar,
     Truth,
     TruthPerRowArm,
 )
 
-Params = dict[str, Any]
-State = Any
+Params = dict[str, Scalar | float]
+State = PyTree
 
 
 class Slot(NamedTuple):

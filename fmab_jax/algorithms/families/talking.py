@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 
 from fmab_jax.algorithms.base import noiseless_ledger
@@ -16,7 +14,7 @@ from fmab_jax.lazy_imports import nx
 from fmab_jax.parameters import Flag, parameter
 
 
-def pooled_parameter(words: str = "A server pools all rewards in every slot.") -> Any:
+def pooled_parameter(words: str = "A server pools all rewards in every slot.") -> bool:
     """Returns the parameter of a `Pooled` policy."""
     return parameter(Flag(), words, default=False)
 
@@ -45,7 +43,7 @@ class Pooled(IndexPolicy):
     @staticmethod
     def due(state: State, slot: Slot, params: Params) -> Truth:
         """Tells whether there is a server, which hears every slot."""
-        return params["pooled"] > 0.0
+        return jnp.asarray(params["pooled"]) > 0.0
 
 
 class OnGraph(IndexPolicy):

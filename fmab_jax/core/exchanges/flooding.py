@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from jaxtyping import Int
 
@@ -16,7 +14,7 @@ BOUND = Meter("bound", "peer", True, "diameter x edges")
 USED = Meter("used", "peer", False, "edges that carry data")
 
 
-def flooding(graph: Any) -> Exchange:
+def flooding(graph: object) -> Exchange:
     """Returns the decentralised exchange, GIS over a graph (Alg. 2 and 3, theorem 3).
 
     Agent j holds agent i's observation after dist(i, j) slots, the first of which coincides with
@@ -32,18 +30,18 @@ def flooding(graph: Any) -> Exchange:
     Raises:
         ValueError: If the graph is refused by ``graphs.validated`` or ``graphs.distances``.
     """
-    graph = graphs.validated(graph)
-    hops = graphs.distances(graph)
-    used, requests = _count_data(graph, hops)
-    degrees = np.array([graph.degree[agent] for agent in range(len(hops))])
+    network = graphs.validated(graph)
+    hops = graphs.distances(network)
+    used, requests = _count_data(network, hops)
+    degrees = np.array([network.degree[agent] for agent in range(len(hops))])
     # Agent j advertises in slot n + 1 the data of slot n.
     advertised = int(degrees @ np.minimum(hops.max(axis=1) + 1, hops.max()))
     ledger = Ledger(adv=advertised, req=requests, data=requests)
     vectors = len(hops) * (len(hops) - 1)
-    return _make_flooding("flooding", graph, hops, used, vectors=vectors, ledger=ledger)
+    return _make_flooding("flooding", network, hops, used, vectors, ledger)
 
 
-def plain_flooding(graph: Any) -> Exchange:
+def plain_flooding(graph: object) -> Exchange:
     """Returns the exchange of plain flooding over a graph: GIS without ADV and REQ (section V).
 
     In each slot every agent sends what it obtained in the slot before (in the first slot: its own
@@ -63,18 +61,28 @@ def plain_flooding(graph: Any) -> Exchange:
     Raises:
         ValueError: If the graph is refused by ``graphs.validated`` or ``graphs.distances``.
     """
-    graph = graphs.validated(graph)
-    hops = graphs.distances(graph)
-    used, vectors = _count_copies(graph, hops)
-    return _make_flooding("plain flooding", graph, hops, used, vectors=vectors)
+    network = graphs.validated(graph)
+    hops = graphs.distances(network)
+    used, vectors = _count_copies(network, hops)
+    return _make_flooding("plain flooding", network, hops, used, vectors)
 
 
-def _make_flooding(name: str, graph: nx.Graph, hops: Hops, used: int, **fields: Any) -> Exchange:
+def _make_flooding(
+    name: str, graph: nx.Graph, hops: Hops, used: int, vectors: int, ledger: Ledger | None = None
+) -> Exchange:
     agents, slots = len(hops), int(hops.max())
     links = ((BOUND, slots * graph.number_of_edges()), (USED, used))
-    facts: dict[str, Any] = {"wait": max(slots - 1, 0), "diameter": slots}
-    facts |= {"views": (View("every agent", 1),)}
-    return Exchange(name, agents, agents, links=links, **facts, **fields)
+    return Exchange(
+        name,
+        agents,
+        agents,
+        wait=max(slots - 1, 0),
+        links=links,
+        diameter=slots,
+        vectors=vectors,
+        views=(View("every agent", 1),),
+        ledger=ledger,
+    )
 
 
 def _count_data(graph: nx.Graph, hops: Hops) -> tuple[int, int]:

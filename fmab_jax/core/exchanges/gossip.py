@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -24,7 +23,7 @@ WORK_MAX = 2 * 10**10
 _SEED = 0
 
 
-def gossip(graph: Any, tolerance: float = 1e-3) -> Exchange:
+def gossip(graph: object, tolerance: float = 1e-3) -> Exchange:
     """Returns the exchange of randomised pairwise averaging over a graph, to a tolerance.
 
     S. Boyd, A. Ghosh, B. Prabhakar and D. Shah, "Randomized gossip algorithms", IEEE Trans.
@@ -56,12 +55,12 @@ def gossip(graph: Any, tolerance: float = 1e-3) -> Exchange:
     Raises:
         ValueError: If an argument is refused, or the tolerance needs more than 2e10 / M^2 slots.
     """
-    graph = graphs.validated(graph)
+    network = graphs.validated(graph)
     remedy = "give the part of the messages' range that an agent may be off, such as 0.001"
     tolerance = real("tolerance", tolerance, 0, 1, remedy, open_low=True, open_high=True)
-    agents = graph.number_of_nodes()
+    agents = network.number_of_nodes()
     count("agents", agents, 1, AGENTS_MAX, "use protocol='gis', or fewer agents")
-    neighbours = [sorted(graph[agent]) for agent in range(agents)]
+    neighbours = [sorted(network[agent]) for agent in range(agents)]
     slots, pairs, distance = _simulate_gossip(neighbours, tolerance)
     return Exchange(
         "gossip",
@@ -69,7 +68,7 @@ def gossip(graph: Any, tolerance: float = 1e-3) -> Exchange:
         agents,
         wait=max(slots - 1, 0),
         links=((PAIRS, pairs), (USED, pairs)),
-        diameter=int(graphs.diameter(graph)),
+        diameter=int(graphs.diameter(network)),
         vectors=2 * pairs,
         views=(
             View("neighbours", 1),

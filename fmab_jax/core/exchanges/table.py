@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -85,7 +86,7 @@ class Exchange:
         wait: t_delay, slots between an epoch's end and its elimination.
         links: Pairs of a meter and its links of a round.
         diameter: Largest diameter d_G of the graph or the components, hops.
-        sizes: Component sizes M_q of sinks, in agent order.
+        sizes: Component sizes M_q of sinks, in the order of `sinks`.
         sinks: Sink agent of each component, as an agent in 0..M-1.
         vectors: Vectors on all links of a round together, of one number per reported arm; each hop
             of a vector counts.
@@ -115,13 +116,13 @@ class Exchange:
     weights: Any = None
     alone: bool = False
     wait: int = 0
-    links: Any = ()
+    links: Sequence[tuple[Meter, int]] = ()
     diameter: int = 0
     sizes: tuple[int, ...] = ()
     sinks: tuple[int, ...] = ()
     vectors: int = 0
     numbers: int = 0
-    views: Any = ()
+    views: Sequence[View] = ()
     exact: bool = True
     ledger: Ledger | None = None
 
@@ -144,7 +145,7 @@ class Exchange:
         self._set("links", self._checked_links())
         self._set("views", self._checked_views())
 
-    def _set(self, name: str, value: Any) -> None:
+    def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
 
     def _checked_weights(self) -> Float[np.ndarray, " agent"]:
@@ -200,7 +201,7 @@ def _is_meter(meter: Meter) -> bool:
     return texts and meter.side in ("server", "peer") and isinstance(meter.priced, bool)
 
 
-def checked_agents(agents: Any) -> int:
+def checked_agents(agents: object) -> int:
     """Returns M, refused outside [1, 1e7]."""
     return count("agents", agents, 1, AGENTS_MAX, "choose the number of agents")
 
@@ -213,7 +214,7 @@ def alone(agents: int) -> Exchange:
 def neighbours(
     name: str,
     agents: int,
-    links: Any,
+    links: Sequence[tuple[Meter, int]],
     vectors: int = 0,
     numbers: int = 0,
     viewer: str = "neighbours",
@@ -228,11 +229,13 @@ def neighbours(
         numbers: Single numbers.
         viewer: The receivers of a message.
     """
-    contents: dict[str, Any] = {"vectors": vectors, "numbers": numbers}
-    return Exchange(name, agents, agents, links=links, views=(View(viewer, 1),), **contents)
+    views = (View(viewer, 1),)
+    return Exchange(
+        name, agents, agents, links=links, vectors=vectors, numbers=numbers, views=views
+    )
 
 
-def server(agents: int, participation: float | np.floating[Any] = 1.0) -> Exchange:
+def server(agents: int, participation: float | np.floating = 1.0) -> Exchange:
     """Returns the centralised exchange (section IV-B): N = ceil(p M) uploads, no wait.
 
     Args:
@@ -267,7 +270,7 @@ def pooled(agents: int) -> Exchange:
     return replace(server(agents), vectors=0, numbers=agents)
 
 
-def reporting_agents(agents: int, participation: float | np.floating[Any]) -> int:
+def reporting_agents(agents: int, participation: float | np.floating) -> int:
     """Returns N = ceil(p M), the agents that upload in each round.
 
     p is a rounded number: 0.07 * 100 is 7.000000000000001 and 0.1 + 0.2 is 0.30000000000000004,

@@ -16,7 +16,7 @@ import numbers
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -26,7 +26,7 @@ from jaxtyping import Array, Bool, Float
 from fmab_jax.core import arrays, samplers
 from fmab_jax.core.keys import uniform
 from fmab_jax.core.rare import anywhere, rare
-from fmab_jax.core.shapes import Bits, PerRowArm, Reals, Truths
+from fmab_jax.core.shapes import Bits, PerRowArm, Reals, Record, Truths
 
 Sums = Reals
 Cumulants = Sequence[Array] | Float[Array, "7 ..."]
@@ -91,7 +91,7 @@ class Law:
         """The largest change of a sum by one changed reward."""
         return self.high - self.low
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Record:
         """Returns a JSON-able description that identifies the law."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         plain = {k: list(v) if isinstance(v, tuple) else v for k, v in fields.items()}
@@ -114,7 +114,7 @@ class Law:
             object.__setattr__(static, name, None)
         return static, values
 
-    def parameters(self, means: PerRowArm, **traced: Any) -> tuple[Array, ...]:
+    def parameters(self, means: PerRowArm, **traced: Array | np.ndarray) -> tuple[Array, ...]:
         """Returns the arguments of other methods: arrays [row, arm], or [1, arm] for all rows."""
         return (means,)
 

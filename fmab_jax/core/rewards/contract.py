@@ -9,10 +9,10 @@ import functools
 import json
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fmab_jax.core.plugins import foreign_refused
 from fmab_jax.core.rewards.base import Law
@@ -38,7 +38,7 @@ def is_own(owner: type) -> bool:
     return owner.__module__.startswith("fmab_jax.core.rewards.")
 
 
-def check_law(law: Law, means: Any = None) -> None:
+def check_law(law: Law, means: ArrayLike | None = None) -> None:
     """Refuses a law that breaks its contract; the error names the law.
 
     It checks the class, the description and the levels; and at many means the probabilities, the

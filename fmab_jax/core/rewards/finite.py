@@ -19,7 +19,7 @@ from fmab_jax.core import arrays, binomials
 from fmab_jax.core.keys import Words
 from fmab_jax.core.rare import anywhere
 from fmab_jax.core.rewards.base import Law, Sums
-from fmab_jax.core.shapes import Bits, PerRowArm, Reals
+from fmab_jax.core.shapes import Bits, PerRowArm, Reals, Record
 from fmab_jax.errors import length, real, refuse
 
 MAX_LEVELS = 1000
@@ -77,11 +77,11 @@ class FiniteSupport(Law):
     levels: ClassVar[tuple[float, ...]]
 
     @abstractmethod
-    def parameters(self, means: PerRowArm, **traced: Any) -> tuple[Array, ...]:
+    def parameters(self, means: PerRowArm, **traced: Array | np.ndarray) -> tuple[Array, ...]:
         """Returns the probability of each level, lowest first, at some means."""
         raise NotImplementedError
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Record:
         """Returns a JSON-able description that identifies the law."""
         return super().describe() | {"levels": list(self.levels)}
 
@@ -205,7 +205,7 @@ class Ratings(FiniteSupport):
             texts = [*texts[:2], "...", texts[-1]]
         return f"ratings {', '.join(texts)}"
 
-    def parameters(self, means: PerRowArm, **traced: Any) -> tuple[Array, ...]:
+    def parameters(self, means: PerRowArm, **traced: Array | np.ndarray) -> tuple[Array, ...]:
         """Returns the columns of a table ``probabilities`` [row, arm, level]."""
         return tuple(jnp.moveaxis(traced["probabilities"], -1, 0))
 
@@ -216,7 +216,7 @@ def _dot(values: Sequence[Array], factors: Sequence[float]) -> Array:
     )
 
 
-def checked_levels(levels: Any) -> tuple[float, ...]:
+def checked_levels(levels: object) -> tuple[float, ...]:
     """Returns levels as increasing floats.
 
     Raises:
@@ -224,8 +224,11 @@ def checked_levels(levels: Any) -> tuple[float, ...]:
     """
     remedy = "give the possible ratings, such as [1, 2, 3, 4, 5]"
     allowed = f"2 to {MAX_LEVELS:,} increasing numbers"
-    is_list = isinstance(levels, (list, tuple, range, np.ndarray))
-    if not is_list or getattr(levels, "ndim", 1) != 1 or not 2 <= length(levels) <= MAX_LEVELS:
+    if (
+        not isinstance(levels, (list, tuple, range, np.ndarray))
+        or getattr(levels, "ndim", 1) != 1
+        or not 2 <= length(levels) <= MAX_LEVELS
+    ):
         refuse("levels", levels, allowed, remedy)
     numbers = tuple(
         real(f"levels[{i}]", level, -1e15, 1e15, remedy) + 0.0 for i, level in enumerate(levels)

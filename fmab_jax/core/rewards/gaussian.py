@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from fmab_jax.core import arrays, normal
@@ -53,7 +54,7 @@ class Gaussian(Law):
         """Returns a text of the law."""
         return f"Gaussian rewards, sd {self.sd!r}"
 
-    def parameters(self, means: PerRowArm, **traced: Any) -> tuple[Array, ...]:
+    def parameters(self, means: PerRowArm, **traced: Array | np.ndarray) -> tuple[Array, ...]:
         """Returns the means and the deviation, shared by all rows."""
         return means, jnp.broadcast_to(traced["sd"], (1, means.shape[1]))
 

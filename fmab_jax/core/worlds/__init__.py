@@ -6,7 +6,6 @@ import functools
 import importlib
 import pkgutil
 from dataclasses import dataclass
-from typing import Any
 
 from fmab_jax.core.laws import build_from_text
 from fmab_jax.core.plugins import defined_in, file_of
@@ -31,7 +30,7 @@ def find_worlds() -> dict[str, type[World]]:
     return _load_shipped() | _loaded
 
 
-def check_class(owner: Any, origin: str) -> None:
+def check_class(owner: type[World], origin: str) -> None:
     """Refuses the class of a world that is incomplete, or whose name exists.
 
     Raises:
@@ -50,7 +49,7 @@ def register(owners: list[type[World]]) -> None:
     _loaded.update({owner.name: owner for owner in owners if owner.name not in _load_shipped()})
 
 
-def world_of(value: Any, field: str = "world") -> World:
+def world_of(value: object, field: str = "world") -> World:
     """Returns a world unchanged, or that of a text: drifting:CHANGES, one of a plug-in.
 
     Raises:
@@ -68,7 +67,7 @@ def world_of(value: Any, field: str = "world") -> World:
 
 
 @dataclass(frozen=True)
-class WorldOf(Kind):
+class WorldOf(Kind[World | None]):
     """A world, or its text."""
 
     metavar = "WORLD"
@@ -77,14 +76,14 @@ class WorldOf(Kind):
         """Returns the world."""
         return world_of(value, name)
 
-    def text(self, value: Any) -> str:
+    def text(self, value: World | None) -> str:
         """Returns the text that names the world, after the word."""
         return str(self.none_label) if value is None else f"world {value.text()}"
 
-    def plain(self, value: Any) -> Any:
+    def plain(self, value: World | None) -> str | None:
         """Returns the text that names the world."""
         return None if value is None else value.text()
 
-    def label(self, value: Any) -> Any:
+    def label(self, value: World | None) -> str:
         """Returns the text that names the world."""
         return "none" if value is None else value.text()

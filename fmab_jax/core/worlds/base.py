@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import dataclasses
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -82,7 +83,7 @@ class World(Configurable):
         floats = {n: np.asarray(x, np.float64) for n, x in fields.items() if isinstance(x, float)}
         return self.replace_fields(dict.fromkeys(floats)), floats
 
-    def replace_fields(self, values: dict[str, Any]) -> World:
+    def replace_fields(self, values: Mapping[str, object]) -> World:
         """Returns a copy with other values, unchecked."""
         world = copy.copy(self)
         for name, value in values.items():
@@ -106,6 +107,6 @@ class World(Configurable):
         values = ",".join(str(value) for _, value in pairs)
         return f"{self.name}:{values}" if values else self.name
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         jax.tree_util.register_static(cls)

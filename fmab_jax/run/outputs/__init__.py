@@ -14,20 +14,21 @@ import math
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
-from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import Array
+from numpy.typing import ArrayLike
 
 from fmab_jax.core.outputs import OF_RESULTS, Accumulator, Output, Record, Reduce
 from fmab_jax.core.plugins import code_digest, forget_plugin, plugin_modules
 from fmab_jax.core.scope import own_settings
+from fmab_jax.core.trials import Trial
 from fmab_jax.errors import PlainText, Refusal, did_you_mean, refuse
 from fmab_jax.run import contract, schema
 from fmab_jax.run.outputs.standard import STANDARD
 
-Facts = Mapping[str, Any]
+Facts = Mapping[str, int | np.ndarray]
 # Relative to a seed's largest value, or to 1.
 _ROUNDING = 1e-9
 _NAME_WANTED = "a short plain name that no other variable has, nor a column of a table"
@@ -141,7 +142,7 @@ def collect_accumulators(outputs: Sequence[Output]) -> tuple[Accumulator, ...]:
     )
 
 
-def attach_accumulators(trial: Any, outputs: Sequence[Output], title: str) -> Any:
+def attach_accumulators(trial: Trial, outputs: Sequence[Output], title: str) -> Trial:
     """Returns a trial that computes the accumulators of outputs.
 
     Raises:
@@ -150,16 +151,18 @@ def attach_accumulators(trial: Any, outputs: Sequence[Output], title: str) -> An
     accumulators = collect_accumulators(outputs)
     if not accumulators:
         return trial
-    if not callable(getattr(trial, "with_accumulators", None)):
+    attach = getattr(trial, "with_accumulators", None)
+    if not callable(attach):
         needy = next(output.name for output in outputs if output.accumulators)
         refuse("outputs", needy, f"left out with {title}", "its loop adds nothing up for outputs")
     for output in outputs:
         try:
-            trial.with_accumulators(output.accumulators)
+            attach(output.accumulators)
         except Refusal as error:
             # Users know the output, not its accumulators.
             raise Refusal("outputs", output.name, error.allowed, error.remedy) from None
-    return trial.with_accumulators(accumulators)
+    extension: Trial = attach(accumulators)
+    return extension
 
 
 def identity(output: Output) -> str:
@@ -215,7 +218,7 @@ def reduce_seeds(
     Raises:
         ValueError: If a function fails, or the state changes shape or type.
     """
-    links = tuple(facts["links"].tolist())
+    links = tuple(np.asarray(facts["links"]).tolist())
     numbers = tuple(sorted((name, x) for name, x in facts.items() if name != "links"))
     before = output.initial_arrays
     with contract.refuse_errors(output), own_settings():
@@ -257,7 +260,7 @@ def finish_reduction(output: Reduce, arrays: Sequence[np.ndarray]) -> np.ndarray
 
 def compute_output(
     output: Output,
-    arrays: Callable[[str], np.ndarray],
+    arrays: Callable[[str], Array | np.ndarray],
     facts: Facts,
     size: Callable[[str], int],
     seeds: int,
@@ -316,9 +319,9 @@ def compute_output(
     return values
 
 
-def _lock(values: np.ndarray) -> np.ndarray:
+def _lock(values: ArrayLike) -> np.ndarray:
     """Returns a read-only view."""
-    view = values.view()
+    view = np.asarray(values).view()
     view.flags.writeable = False
     return view
 

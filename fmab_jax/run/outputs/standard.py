@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import DTypeLike
 
 from fmab_jax.core.outputs import Output
 from fmab_jax.errors import refuse
@@ -33,10 +32,16 @@ NUMBERS = Output(
 
 
 def _make_field_output(
-    name: str, label: str, units: str, field: str = "", **options: Any
+    name: str,
+    label: str,
+    units: str,
+    field: str = "",
+    *,
+    dims: tuple[str, ...] = (),
+    dtype: DTypeLike = np.float64,
 ) -> Output:
     """Returns the output that is a field of an `Outcome`."""
-    return Output(name, label, units, lambda record: record[field or name], **options)
+    return Output(name, label, units, lambda record: record[field or name], dims, dtype)
 
 
 STANDARD = (
