@@ -286,12 +286,7 @@ def is_running(trial: BoundElimination, state: State, last: Integer) -> Truth:
 
 
 def close_epoch(
-    trial: BoundElimination,
-    losses: Losses,
-    grid: Array,
-    state: State,
-    plan: Plan,
-    reduced: Arms,
+    trial: BoundElimination, losses: Losses, grid: Array, state: State, plan: Plan, reduced: Arms
 ) -> tuple[State, tuple[Line, ...]]:
     """Returns the state after an epoch and its wait, and the lines of its regret."""
     number, never, ends = plan.round.number, jnp.int64(NEVER), losses.ends

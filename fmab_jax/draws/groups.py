@@ -99,10 +99,8 @@ class Groups(Draws):
                 first = self.first.astype(jnp.uint32)[None] * jnp.uint32(self.arms) + arm
                 cumulants = at_segment(arms["cumulants"], segment)
                 place = None if segment is None else (segment, self.segments)
-                fixed = sizes, cumulants, self.arms, place
-                return sample_group_sum(
-                    self.law, words, first, arm, pulls, *fixed, members, *tables
-                )
+                inputs = self.law, words, first, arm, pulls, sizes, cumulants, self.arms, place
+                return sample_group_sum(*inputs, members, *tables)
             parameters = [at_segment(x, segment)[:, None] for x in arms["parameters"]]
             return self.law.total(*words, lane, pulls * sizes, *parameters)
 
