@@ -316,7 +316,7 @@ class _Runs:
         )
         arms = self.setting.problem.arms
         return [
-            read_trials(data.isel(algorithm=place), algorithm, arms)
+            extract_trials(data.isel(algorithm=place), algorithm, arms)
             for place, algorithm in enumerate(algorithms.values())
         ]
 
@@ -325,8 +325,8 @@ class _Runs:
         return float(min(x["links"].min() for (i, _), x in self.blocks.items() if i == candidate))
 
 
-def read_trials(data: xr.Dataset, algorithm: Algorithm, arms: int) -> Trials:
-    """Returns regret, links, numbers, bits and final gap of every seed, at the horizon."""
+def extract_trials(data: xr.Dataset, algorithm: Algorithm, arms: int) -> Trials:
+    """Returns regret, priced links, numbers, bits and final gap of every seed, at the horizon."""
     priced = data.priced.values | (data.side.values == "server")
     links = np.atleast_2d(np.asarray(data.links.isel(time=-1).values, np.float64))
     numbers = np.asarray(data.numbers_sent.values, np.float64)

@@ -125,7 +125,7 @@ class PaperElimination(NoisyMessages):
 
     @staticmethod
     def noise_scale(epoch: Epoch) -> Scalar:
-        """Returns 1/(N epsilon) (line 9)."""
+        """Returns the scale on an agent's sum: 1/(N epsilon) (line 9), or the mechanism's."""
         if epoch.mechanism != LAPLACE:
             return epoch.params["noise_scale"]
         return schedule.noise_scale(epoch.reporting, epoch.params["epsilon"])
