@@ -217,7 +217,7 @@ def of_options(words: list[str]) -> Any:
     """Returns the study that options state."""
     _, command = cli.find(words)
     options, typed = cli.parse(command)
-    return study_options.build_study(options, command.subject, typed)[1]
+    return study_options.build_study(options, command.algorithms, typed)[1]
 
 
 def draw_document(rng: random.Random) -> dict[str, Any]:
