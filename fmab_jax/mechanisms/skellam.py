@@ -105,7 +105,8 @@ def _compute_zcdp(variance: float) -> float:
     # Ratios of neighbouring masses, by their recurrence.
     most = math.ceil(12.0 * math.sqrt(variance)) + 4 * _MOST_ORDER
     ratios = np.empty(most)
-    ratio = 0.0
+    # By the recurrence's own limit: from 0 it would oscillate where the variance is large.
+    ratio = (math.hypot(most + 1, variance) - most - 1) / variance
     for k in range(most, 0, -1):
         ratio = variance / (2.0 * k + variance * ratio)
         ratios[k - 1] = ratio
