@@ -44,6 +44,9 @@ class Mechanism:
         source: Theorem or section behind `epsilon`; "" prints the epsilon "as claimed".
         scales: Whether noise of a scale is that scale times standard noise, so that rewards may
             have any range; else they must have a range of 1.
+        nested: Whether noise of a scale is the sum of noise of any smaller scale and of an
+            independent variable, and `deviation` follows from the sum of squared scales. Then
+            noises of agents with unlike scales hide each other's rewards together.
 
     Example:
         A mechanism of your own: uniform noise hides a reward up to delta = 1 / (2 scale).
@@ -70,6 +73,7 @@ class Mechanism:
     pure: ClassVar[bool] = True
     source: ClassVar[str] = ""
     scales: ClassVar[bool] = False
+    nested: ClassVar[bool] = False
 
     @abstractmethod
     def sample(self, words: Words, lane: Bits, scale: Scalar, draw: int | Bits = 0) -> Reals:
@@ -78,7 +82,7 @@ class Mechanism:
         Args:
             words: Key of the stream.
             lane: Which variable.
-            scale: Of the noise, > 0.
+            scale: Of the noise, > 0; broadcast against lanes, here and below.
             draw: Which of a lane's independent variables.
         """
         raise NotImplementedError

@@ -25,6 +25,7 @@ class Gaussian(Mechanism):
     name = "gaussian"
     title = "Gaussian"
     scales = True
+    nested = True
     pure = False
     source = "Balle and Wang, ICML 2018, theorem 8"
 

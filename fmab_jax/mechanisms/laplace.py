@@ -25,6 +25,7 @@ class Laplace(Mechanism):
     name = "laplace"
     title = "Laplace"
     scales = True
+    nested = True
     source = "Dwork et al., TCC 2006, proposition 1"
 
     def sample(self, words: Words, lane: Bits, scale: Scalar, draw: int | Bits = 0) -> Reals:

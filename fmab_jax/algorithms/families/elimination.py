@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Float
 
 from fmab_jax import draws, elimination
 from fmab_jax.accounts import Aggregate as Aggregate
@@ -178,6 +178,10 @@ class Elimination(Algorithm):
     def noise_scale(epoch: Epoch) -> Scalar:
         """Returns the scale of the Laplace noise on one agent's sum of an epoch's rewards."""
         return jnp.zeros_like(epoch.number)
+
+    def noise_ratios(self, exchange: Exchange) -> Float[np.ndarray, " agent"] | None:
+        """Returns the scale of each agent's noise over `noise_scale`; None for one scale."""
+        return None
 
     @staticmethod
     def resolve_params(params: dict[str, Scalar], instance: Instance) -> dict[str, Scalar]:
