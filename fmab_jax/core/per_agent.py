@@ -75,11 +75,11 @@ class PerAgent(Real):
             refuse(name, f"{runs:,} runs", allowed, "round them, and sort the agents by them")
         return tuple(numbers)
 
-    def text(self, value: float | AgentNumbers | None) -> str:  # type: ignore[override]
+    def text(self, value: float | AgentNumbers | None) -> str:
         """Writes a number, or the label."""
         return str(self.label(value)) if isinstance(value, tuple) else super().text(value)
 
-    def label(self, value: float | AgentNumbers | None) -> float | str:  # type: ignore[override]
+    def label(self, value: float | AgentNumbers | None) -> float | str:
         """Returns a number, or a short text."""
         if not isinstance(value, tuple):
             return super().label(value)

@@ -337,7 +337,7 @@ class NoisyMessages(Private, Elimination):
         if noise.nested:
             place = int(np.argmax(np.arange(1, len(order) + 1) * order**2))
             candidates.append((float(order[place]), place + 1))
-        scale, over = min(candidates, key=lambda pair: noise.epsilon(*pair, 1e-6))
+        scale, over = min(candidates, key=lambda pair: noise.epsilon(pair[0], pair[1], 1e-6))
         if noise == LAPLACE:
             return row._replace(epsilon=1.0 / scale, over=over)
         pure = noise.epsilon(scale, 1, 0.0) if noise.pure else row.epsilon

@@ -17,6 +17,7 @@ from fmab_jax.core.ledgers import (
     Disclosure,
     together,
 )
+from fmab_jax.core.per_agent import AgentNumbers
 from fmab_jax.core.rewards import Law
 from fmab_jax.errors import refuse
 from fmab_jax.parameters import UNSET, Flag, Real, Unset, parameter
@@ -66,7 +67,7 @@ class Private(Algorithm):
 
     disjoint: ClassVar[str] = ""
 
-    epsilon: Unset | float | None = epsilon_parameter(UNSET, suggested=1)
+    epsilon: Unset | float | AgentNumbers | None = epsilon_parameter(UNSET, suggested=1)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Adds epsilon, infinite for no noise."""
