@@ -92,8 +92,8 @@ class Draws:
         return max([1, *(shape[0] for shape in self.sums.values() if shape)])
 
     def scale_rows(self, round_: Round) -> Reals:
-        """Returns the scale of the noise, of each row if they differ."""
-        return round_.scale if self.ratios is None else round_.scale * self.ratios
+        """Returns the scale of the noise, [1, row] if rows differ."""
+        return round_.scale if self.ratios is None else round_.scale * self.ratios[None]
 
     @property
     def ranked(self) -> bool:

@@ -97,7 +97,7 @@ class OnReport(Draws):
             *(Table(x[None], jnp.int32(0)) for x in (agent, pulls[agent], epochs[agent]))
         )
         if self.ratios is not None:
-            scale = self.scale_rows(round_)[agent]
+            scale = round_.scale * self.ratios[agent]
             reports = reports._replace(scale=Table(scale[None], jnp.int32(0)))
         return reports, LastReport(
             jnp.where(reports_now, round_.pulls, memory.pulls),

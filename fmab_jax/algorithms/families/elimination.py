@@ -29,7 +29,7 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Accumulator
 from fmab_jax.core.problems import Problem
-from fmab_jax.core.shapes import STATIC, PerArm, PyTree, Scalar
+from fmab_jax.core.shapes import STATIC, PerArm, PyTree, Reals, Scalar
 from fmab_jax.core.trials import Outcome
 from fmab_jax.draws import OnReport, SplitArms
 from fmab_jax.errors import refuse
@@ -184,12 +184,12 @@ class Elimination(Algorithm):
         return None
 
     @staticmethod
-    def resolve_params(params: dict[str, Scalar], instance: Instance) -> dict[str, Scalar]:
+    def resolve_params(params: dict[str, Reals], instance: Instance) -> dict[str, Reals]:
         """Returns ``params`` for an instance; oracles read the instance here."""
         return params
 
     @staticmethod
-    def budget(params: dict[str, Scalar]) -> Scalar | float:
+    def budget(params: dict[str, Reals]) -> Scalar | float:
         """Returns the round budget R; infinity for none."""
         return math.inf
 

@@ -17,7 +17,7 @@ from fmab_jax.core import evidence
 from fmab_jax.core.arrays import rounded, sum_in_turn
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.per_agent import AgentNumbers, PerAgent
-from fmab_jax.core.shapes import PyTree, Scalar
+from fmab_jax.core.shapes import PyTree, Reals, Scalar
 from fmab_jax.mechanisms.laplace import LAPLACE
 from fmab_jax.parameters import GROWTH, UNSET, Unset, Whole, parameter
 
@@ -96,7 +96,7 @@ class LikelihoodElimination(NoisyMessages):
         return {"noise_scales": levels, "noise_shares": counts / exchange.reporting}
 
     @staticmethod
-    def budget(params: dict[str, Scalar]) -> Scalar:
+    def budget(params: dict[str, Reals]) -> Scalar:
         """Returns R."""
         return params["rounds"]
 
