@@ -61,7 +61,10 @@ def sample_noise(algorithm, problem, sum_agents, rounds=3):
         state = accounts.start_run(bare, instance.gaps, jnp.zeros(0, jnp.int64), jnp.float64(1.0))
         draws = bare.draws
         arm = jnp.arange(2, dtype=jnp.uint32)
+        # Each seed has constants of its own, or all would write into one table.
+        zero = seed * jnp.uint32(0)
         fixed = draws.compute_constants(instance)
+        fixed = jax.tree.map(lambda x: x + zero.astype(x.dtype), fixed)
         zeros = {name: jnp.zeros((2, *shape)) for name, shape in draws.sums.items()}
         arms = {"alive": jnp.ones(2, bool), "arm": arm, **zeros, **fixed}
         for _ in range(rounds):
