@@ -37,14 +37,6 @@ class PerAgent(Real):
     40 agents, then 10 for 10 agents; or a file ``a.csv`` or ``a.csv:column`` with one row for each
     agent. Equal numbers are one number. A list is a sweep where a sweep may be; there an item may
     be such a list, a text, or a number.
-
-    Example:
-        >>> from fmab_jax.core.per_agent import PerAgent
-        >>> kind = PerAgent(low=0.0)
-        >>> kind.check("epsilon", "1x2,0.5", ""), kind.check("epsilon", [3, 3], "")
-        ((1.0, 1.0, 0.5), 3.0)
-        >>> kind.label((1.0, 1.0, 0.5))
-        '1x2,0.5x1'
     """
 
     def check_value(self, name: str, value: object, remedy: str) -> float | AgentNumbers | None:  # type: ignore[override]

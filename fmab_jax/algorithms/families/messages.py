@@ -296,9 +296,9 @@ class NoisyMessages(Private, Elimination):
         """Returns the rows of a view of sums, if the noises of agents differ."""
         agents, parts = exchange.agents, [_relate(scales, exchange)]
         reason = "the noises of a sum, of whichever agent, hide each reward in it"
-        more = " or more" * (view.over < agents)
+        suffix = " or more" * (view.over < agents)
         if exchange.reporting < agents:
-            parts, more = (
+            parts, suffix = (
                 [np.sort(scales)[: exchange.reporting]],
                 ", that round alone and not the run",
             )
@@ -311,7 +311,7 @@ class NoisyMessages(Private, Elimination):
             parts = [np.sort(part)[: max(1, len(part) - 1)] for part in parts]
             reason += "; an agent can take out its own message"
         start = "one round's sum" if exchange.reporting < agents else "sums"
-        row = Disclosure(view.viewer, f"{start} over {view.over} agents{more}", leak, reason)
+        row = Disclosure(view.viewer, f"{start} over {view.over} agents{suffix}", leak, reason)
         rows = [self._hide(row, part) for part in parts]
         # All sums leak no more than the fewest of the smallest noises.
         row = rows[0]._replace(
