@@ -40,6 +40,8 @@ from fmab_jax.analysis.comparisons import compare as compare
 from fmab_jax.analysis.comparisons import compare_all as compare_all
 from fmab_jax.analysis.conformance import check_algorithm as check_algorithm
 from fmab_jax.analysis.costs import communication_cost as communication_cost
+from fmab_jax.analysis.leaks import at_leak as at_leak
+from fmab_jax.analysis.leaks import find_leak as find_leak
 from fmab_jax.analysis.overview import overview as overview
 from fmab_jax.analysis.privacy import privacy_ledger as privacy_ledger
 from fmab_jax.analysis.tables import final_table as final_table
@@ -53,6 +55,7 @@ from fmab_jax.core.rewards import Law as Law
 from fmab_jax.core.rewards import Ratings as Ratings
 from fmab_jax.mechanisms.base import Mechanism as Mechanism
 from fmab_jax.parameters import parameter as parameter
+from fmab_jax.planning.plan import plan as plan
 from fmab_jax.plots.audit import plot_audit as plot_audit
 from fmab_jax.plots.parameters import plot_heat as plot_heat
 from fmab_jax.plots.parameters import plot_parameter as plot_parameter

@@ -203,6 +203,7 @@ class Parameter:
         suggested: Default of the command line for a parameter that Python requires.
         default_text: The default in help; "" for the text of the default.
         proven: The values that the source's theorems cover; None for all.
+        grid: Values that a plan tries besides the default; a flag is tried both ways.
     """
 
     name: str
@@ -215,6 +216,7 @@ class Parameter:
     suggested: object = UNSET
     default_text: str = ""
     proven: Kind | None = None
+    grid: tuple[Any, ...] = ()
 
     def check(self, value: object) -> object:
         """Returns the value in its one form.
@@ -254,6 +256,7 @@ def parameter(
     suggested: object = UNSET,
     default_text: str = "",
     proven: Kind | None = None,
+    grid: tuple[Any, ...] = (),
 ) -> Any:
     """Declares a dataclass field that is a parameter; arguments as in `Parameter`.
 
@@ -268,6 +271,7 @@ def parameter(
         suggested: The command line's default.
         default_text: The default in help.
         proven: The values that the source's theorems cover, if not all; tables mark others.
+        grid: Values that a plan tries besides the default.
 
     Returns:
         A dataclass field.
@@ -296,12 +300,30 @@ def parameter(
         "suggested": suggested,
         "default_text": default_text,
     }
-    metadata |= {"symbol": symbol, "label": label, "proven": proven}
+    metadata |= {"symbol": symbol, "label": label, "proven": proven, "grid": grid}
     return field(default=default, kw_only=keyword, metadata=metadata)
 
 
 NOT_NEGATIVE = Real(low=0.0, open_high=True)
 GROWTH = Real(low=1.0, high=1000.0, open_low=True)
+
+VIEWS = ("messages", "sum", "actions")
+"""Views in which a leak is counted: all messages, sums over agents alone, or actions alone."""
+
+LEAK = Parameter(
+    "leak",
+    Real(none_label="no noise", low=0.0, high=1e100, open_low=True),
+    help="What one reward leaks in the view, for every algorithm; sets epsilon.",
+    remedy="give the epsilon of one reward",
+    symbol="leak ε",
+    label="leak ε",
+)
+VIEW = Parameter(
+    "view",
+    Choice(options=VIEWS),
+    help="Where the leak is counted: all messages, sums over agents alone, or actions alone.",
+    label="view",
+)
 
 _DECLARE = "declare the field with fmab_jax.parameter(kind, help)"
 _INFERRED: Mapping[object, Callable[..., Kind]] = {float: Real, int: Whole, bool: Flag, str: Word}
@@ -346,6 +368,7 @@ def _parameters_of(owner: type) -> Mapping[str, Parameter]:
             suggested=metadata.get("suggested", UNSET),
             default_text=metadata.get("default_text", ""),
             proven=metadata.get("proven"),
+            grid=metadata.get("grid", ()),
         )
     return parameters
 

@@ -167,6 +167,9 @@ def bases():
         "compare_all": {"data": DATA},
         "privacy_ledger": {"algorithm": RUN, "agents": 3},
         "audit": {"algorithm": RUN, "agents": 3, "runs": 1000},
+        "find_leak": {"algorithm": RUN, "agents": 3},
+        "at_leak": {"algorithm": "kl_se", "leak": 1, "agents": 3},
+        "plan": {"problem": PROBLEM, "horizon": 50, "leak": 3, "candidates": [RUN]},
         "confidence_band": {"values": CURVES, "resamples": 100},
         "paired_difference": pair,
         "sweep": {"algorithm": "cdp", "problem": PROBLEM, "horizon": 50, "seeds": 2, "epsilon": 1},
@@ -216,6 +219,12 @@ USUAL = {
     "compare_all": "data level",
     "privacy_ledger": "algorithm agents delta",
     "audit": "algorithm agents view delta runs level root_seed",
+    "find_leak": "algorithm agents view delta",
+    "at_leak": "algorithm leak agents view",
+    "plan": (
+        "problem horizon leak view links bits server within confidence candidates strict time "
+        "max_seeds root_seed store"
+    ),
     "confidence_band": "values level kind resamples seed",
     "paired_difference": "first second",
     "until_precise": "relative level max_seeds",

@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parents[1] / "fmab_jax"
 ROOMS = (
     *("errors", "lazy_imports", "parameters", "files", "resources"),
     *("core", "ratings", "mechanisms", "draws", "layouts", "accounts", "elimination"),
-    *("algorithms", "run", "analysis", "sweeps", "plots", "reports", "cli"),
+    *("algorithms", "run", "analysis", "sweeps", "planning", "plots", "reports", "cli"),
 )
 ROOF = ("__main__",)
 # Inside a room, what everybody else in it stands on comes first; the rest is free of cycles.

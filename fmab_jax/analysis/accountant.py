@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.core.ledgers import BITS, LAPLACE
 from fmab_jax.errors import count, real
 from fmab_jax.mechanisms import find_mechanisms, mechanism_of
+from fmab_jax.mechanisms.gaussian import gaussian_epsilon
 from fmab_jax.mechanisms.laplace_sums import sum_epsilon
 
 DELTA = 1e-6
@@ -103,6 +105,92 @@ def epsilon_at(
     if law == BITS:
         return _compute_bits_epsilon(min(over, _MOST_BITS), float(epsilon), delta)
     return sum_epsilon(over, float(epsilon), delta)
+
+
+class Leak(NamedTuple):
+    """What changed rewards of one agent leak, in four terms; infinite for no bound.
+
+    Attributes:
+        epsilon: Of pure differential privacy.
+        epsilon_at_delta: Of (epsilon, delta)-privacy.
+        rho: Of zero-concentrated differential privacy.
+        mu: Of Gaussian differential privacy.
+    """
+
+    epsilon: float
+    epsilon_at_delta: float
+    rho: float
+    mu: float
+
+
+def leak_of(
+    epsilon: float,
+    over: int,
+    delta: float,
+    law: str = LAPLACE,
+    shares: tuple[float, ...] | None = None,
+    *,
+    rewards: int = 1,
+    distinct: bool = False,
+) -> Leak:
+    """Returns the leak of changed rewards of one agent, for a row of a ledger.
+
+    Pure epsilon gives rho = epsilon^2 / 2 (Bun and Steinke, TCC 2016, proposition 1.4), if the
+    mechanism states no other rho. Of n rewards, wherever they are, group privacy has n epsilon
+    (Dwork and Roth 2014, theorem 2.2), n^2 rho (Bun and Steinke, proposition 1.9) and n mu (Dong,
+    Roth and Su, arXiv 1905.02383, theorem 2.14); in n different messages they compose to n epsilon,
+    n rho and sqrt(n) mu (Dwork and Roth, theorem 3.16; Bun and Steinke, lemma 1.7; Dong et al.,
+    corollary 3.3). Epsilon at delta is then the smallest of n epsilon, what rho gives (Bun and
+    Steinke, proposition 1.3), what mu gives (Balle and Wang, ICML 2018, theorem 8), and what
+    (epsilon, delta) of one reward gives.
+
+    Args:
+        epsilon: As of `epsilon_at`, with the four arguments that follow.
+        over: Number of noises.
+        delta: In [1e-12, 1).
+        law: Of the noises.
+        shares: Of a noise, or its scale.
+        rewards: n >= 1.
+        distinct: Whether the rewards are in n different messages.
+    """
+
+    def find_at(delta: float) -> float:
+        return epsilon_at(epsilon, over, delta, law, shares)
+
+    rho, mu = 0.5 * epsilon * epsilon, 0.0 if epsilon == 0.0 else math.inf
+    if law not in (LAPLACE, BITS) and shares and law.partition(":")[0] in find_mechanisms():
+        mechanism, noises = mechanism_of(law), max(over, 1)
+        rho = mechanism.zcdp(shares[0], noises)
+        mu = mechanism.gdp(shares[0], noises)
+    if rewards == 1:
+        return Leak(float(epsilon), find_at(delta), rho, mu)
+    factor = 1 if distinct else rewards
+    if distinct:
+        has_digits = delta / rewards >= LEAST_DELTA
+        by_delta = rewards * find_at(delta / rewards) if has_digits else math.inf
+    else:
+        by_delta = rewards * _solve_group(find_at, delta, rewards)
+    pure, rho = rewards * epsilon, rewards * factor * rho
+    mu *= math.sqrt(rewards * factor)
+    by_rho = rho + 2.0 * math.sqrt(-rho * math.log(delta)) if rho < math.inf else math.inf
+    return Leak(pure, min(pure, by_rho, gaussian_epsilon(mu, delta), by_delta), rho, mu)
+
+
+def _solve_group(find_at: Callable[[float], float], delta: float, size: int) -> float:
+    """Returns the smallest e at which one reward leaks (e, delta e^(-(size - 1) e) / size).
+
+    Then ``size`` rewards leak (size e, delta).
+    """
+    from scipy.optimize import brentq
+
+    most = math.log(delta / size / LEAST_DELTA) / (size - 1)
+    if most <= 0.0 or find_at(LEAST_DELTA) > most:
+        return math.inf
+
+    def excess(epsilon: float) -> float:
+        return find_at(max(delta * math.exp(-(size - 1) * epsilon) / size, LEAST_DELTA)) - epsilon
+
+    return 0.0 if excess(0.0) <= 0.0 else float(brentq(excess, 0.0, most, xtol=1e-12)) + 1e-12
 
 
 @functools.lru_cache(maxsize=4096)

@@ -9,8 +9,8 @@ independent, so that epsilon and delta count twice; with an index policy it may 
 rewards of two arms, which nothing covers.
 Of n changed rewards of an agent epsilon counts n times without delta. At the same delta it is more:
 `laplace_sum_epsilon` at scale / n, if all are in one sum; in any case n epsilon holds up to
-n e^((n-1) epsilon) delta. A ledger is about the ideal mechanism, with real numbers and exact laws
-of the noise, that the simulation approximates.
+n e^((n-1) epsilon) delta. `privacy_ledger(..., rewards=n)` has the numbers. A ledger is about the
+ideal mechanism, with real numbers and exact laws of the noise, that the simulation approximates.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from fmab_jax.algorithms.base import Algorithm, coalition_of, ledger_of
-from fmab_jax.analysis.accountant import DELTA, check_delta
+from fmab_jax.algorithms.families.messages import NoisyMessages
+from fmab_jax.analysis.accountant import DELTA, check_delta, leak_of
 from fmab_jax.analysis.accountant import epsilon_at as epsilon_at
 from fmab_jax.analysis.accountant import laplace_sum_epsilon as laplace_sum_epsilon
 from fmab_jax.analysis.words import write_number
+from fmab_jax.core.binomials import MAX_TRIALS
 from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.core.ledgers import LAPLACE, read_rows
 from fmab_jax.core.shapes import Record
-from fmab_jax.errors import count, refuse
+from fmab_jax.errors import count, flag, refuse
 from fmab_jax.run.configs import build_exchange
 from fmab_jax.run.contract import refuse_errors
 
@@ -64,6 +66,9 @@ class LedgerRow(NamedTuple):
         law: Of the noises, `fmab_jax.core.ledgers.LAPLACE` or ``BITS``.
         shares: Of one noise: its epsilon, how many are not known, and all; None for whole noises.
         scale: Of each noise of a mechanism other than Laplace; None for others.
+        rho: Of zero-concentrated differential privacy; infinite for no bound.
+        mu: Of Gaussian differential privacy; infinite for no bound.
+        rewards: Number of changed rewards that the four numbers are about.
     """
 
     viewer: str
@@ -77,10 +82,19 @@ class LedgerRow(NamedTuple):
     law: str = LAPLACE
     shares: tuple[float, int, int] | None = None
     scale: float | None = None
+    rho: float = math.inf
+    mu: float = math.inf
+    rewards: int = 1
 
 
 def privacy_ledger(
-    algorithm: Algorithm, agents: int, delta: float = DELTA, *, colluding: int = 0
+    algorithm: Algorithm,
+    agents: int,
+    delta: float = DELTA,
+    *,
+    colluding: int = 0,
+    rewards: int = 1,
+    distinct_messages: bool = False,
 ) -> list[LedgerRow]:
     """Returns who sees what of an algorithm's rewards, and which epsilon covers it.
 
@@ -98,6 +112,10 @@ def privacy_ledger(
             agents is at most delta.
         colluding: Agents that put together what they know, in [0, M - 1]; what they learn of
             another one's reward is the last row. With 0 there is no such row.
+        rewards: Number n of changed rewards of one agent, wherever they are in the run. Their leak
+            is that of group privacy; see `fmab_jax.analysis.accountant.leak_of`.
+        distinct_messages: Whether these rewards are in n different messages, which leaks less: the
+            leaks of messages compose. For eliminations in which a reward enters one message.
 
     Raises:
         ValueError: If an argument is out of range.
@@ -113,6 +131,14 @@ def privacy_ledger(
         ('an outsider who sees actions', 26.2)
         >>> fmab.privacy_ledger(fmab.cdp_mab(1.0), 50, colluding=2)[-1].observation
         'sums over 50 agents, less their own'
+
+        Nine rewards of one agent, behind Gaussian noise; then in nine different messages:
+
+        >>> gaussian = fmab.cdp_mab(epsilon_message=1.0, mechanism="gaussian")
+        >>> [round(fmab.privacy_ledger(gaussian, 50, rewards=n)[0].mu, 3) for n in (1, 9)]
+        [0.237, 2.13]
+        >>> round(fmab.privacy_ledger(gaussian, 50, rewards=9, distinct_messages=True)[0].mu, 3)
+        0.71
     """
     if not isinstance(algorithm, Algorithm):
         refuse("algorithm", algorithm, "an algorithm, such as cdp_mab(1.0)", "see fmab algorithms")
@@ -120,6 +146,11 @@ def privacy_ledger(
     delta = check_delta(delta)
     remedy = "leave one agent whose reward is looked for"
     colluding = count("colluding", colluding, 0, agents - 1, remedy)
+    rewards = count("rewards", rewards, 1, MAX_TRIALS, "give a number of rewards of one agent")
+    distinct = flag("distinct_messages", distinct_messages, "write True or False")
+    if distinct and not isinstance(algorithm, NoisyMessages):
+        allowed = f"False for {algorithm.name}, whose rewards may enter several messages"
+        refuse("distinct_messages", distinct, allowed, "leave it out")
     exchange = build_exchange(algorithm, agents)
     with refuse_errors(type(algorithm)):
         rows = ledger_of(algorithm, exchange)
@@ -128,8 +159,11 @@ def privacy_ledger(
     table = []
     for row in rows:
         shares = row.shares if row.scale is None else (row.scale,)
-        epsilon = epsilon_at(row.epsilon, row.over, delta, row.law, shares)
-        table.append(LedgerRow(**row._asdict(), epsilon_at_delta=epsilon, delta=delta))
+        leak = leak_of(
+            row.epsilon, row.over, delta, row.law, shares, rewards=rewards, distinct=distinct
+        )
+        fields = row._asdict() | leak._asdict()
+        table.append(LedgerRow(**fields, delta=delta, rewards=rewards))
     return table
 
 
@@ -258,7 +292,14 @@ def _write_epsilons(
     text = "no bound without δ" if math.isinf(min(pure)) else f"ε = {write_range(pure)}"
     if all(over <= 1 and not shares for _, over, *shares in leaks):
         return text
-    return f"{text}, and {write_range(ends)} up to δ = {write_number(delta)}"
+    text = f"{text}, and {write_range(ends)} up to δ = {write_number(delta)}"
+    if math.isfinite(min(pure)):
+        return text
+    # Noise without pure epsilon: other terms say more than one delta.
+    rates = [leak_of(e, over, delta, law, tuple(shares)) for e, over, *shares in leaks]
+    for symbol, values in (("ρ", [leak.rho for leak in rates]), ("μ", [x.mu for x in rates])):
+        text += f"; {symbol} = {write_range(values)}" * math.isfinite(max(values))
+    return text
 
 
 def write_range(epsilons: Sequence[float]) -> str:

@@ -96,7 +96,7 @@ def execute(call: Call[Options]) -> None:
     options, owner = call.options, call.algorithm
     document = {"algorithm": owner.name, "horizon": options.horizon, "seeds": 1, "times": 1}
     document["root_seed"] = options.root_seed
-    document |= study_options.build_tables(vars(options), owner, call.typed)
+    document |= study_options.build_tables(vars(options), [owner], call.typed)
     study = study_file.build_study(document)
     config = study.points[0].config
     algorithm = config.algorithm

@@ -35,7 +35,7 @@ from fmab_jax.files import drop_unwritable_errors, error_stream, hold_standard_s
 
 # Modules of this folder that are not commands, and the first commands in help.
 _SHARED = ("__init__", "main", "options", "signals", "study_options", "tables")
-_FIRST = ("run", "sweep", "show", "plot", "compare", "report")
+_FIRST = ("run", "sweep", "plan", "show", "plot", "compare", "report")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -47,14 +47,14 @@ class Command(NamedTuple):
         options: Dataclass of its options.
         help: Its description.
         arguments: The words after its name.
-        subject: The class of its algorithm, if any.
+        algorithms: The classes of its algorithms, if any.
     """
 
     name: str
     options: type
     help: str
     arguments: list[str]
-    subject: type[Algorithm] | None = None
+    algorithms: tuple[type[Algorithm], ...] = ()
 
 
 class Call(NamedTuple, Generic[Options]):
@@ -79,8 +79,7 @@ class Call(NamedTuple, Generic[Options]):
     @property
     def algorithm(self) -> type[Algorithm]:
         """The class of the algorithm that the command's first word names."""
-        assert self.command.subject is not None
-        return self.command.subject
+        return self.command.algorithms[0]
 
 
 def value_of(kind: Kind, text: str) -> float | str | None:
@@ -136,6 +135,8 @@ def with_parameters(
         ValueError: If two parameters, or a parameter and an option, have one name.
     """
     names = {field.name for field in dataclasses.fields(base)}
+    kinds: dict[str, Kind] = {}
+    declared: set[str] = set()
     fields = []
     for owner in owners:
         for name, parameter in parameters_of(owner).items():
@@ -143,10 +144,13 @@ def with_parameters(
                 owner
             ):  # the command's option sets it, too
                 continue
-            if name in names:
+            # Several algorithms may have a parameter in common.
+            if kinds.setdefault(name, parameter.kind) == parameter.kind and name in declared:
+                continue
+            if name in names | declared:
                 line = f"{owner.__name__}.{name}: must have a name of its own; rename the parameter"
                 raise Refusal.line(line)
-            names.add(name)
+            declared.add(name)
             default = find_default(parameter, defaults)
             default_text = "" if name in defaults else parameter.default_text
             if not default_text:

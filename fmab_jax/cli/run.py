@@ -7,6 +7,7 @@ Examples:
   fmab run cdp --epsilon 0.5 --agents 50 --arms 100 --horizon 1e6
   fmab run ddp --graph ring star complete --epsilon 0.5
   fmab run hdp --components 20x5:star --server-price 50
+  fmab run cdp kl_se dist_dp_se --leak 2
   fmab run ucb1 --horizon 1e7 --dry-run
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,7 +66,7 @@ _UNNAMED = ("out", "overwrite", "dry_run", "figure", "data")
 
 def command(words: list[str]) -> Command:
     """Builds the command of some words."""
-    return study_options.build_command("fmab run", words, Options)
+    return study_options.build_command("fmab run", words, Options, several=True)
 
 
 def execute(call: Call[Options]) -> None:
@@ -72,11 +74,11 @@ def execute(call: Call[Options]) -> None:
     from fmab_jax.analysis import privacy
     from fmab_jax.sweeps import runner
 
-    options, owner = call.options, call.algorithm
+    options, owners = call.options, call.command.algorithms
     with rename_fields(**study_options.FIELD_OPTIONS):
-        _, study = study_options.build_study(options, owner, call.typed)
+        _, study = study_options.build_study(options, owners, call.typed)
         kind = _choose_kind(options, study)
-        figure_path, data_path = _choose_paths(options, owner, study)
+        figure_path, data_path = _choose_paths(options, owners, study)
         if options.dry_run:
             runner.run(study, progress=True, dry=True)
             return
@@ -134,13 +136,16 @@ def _write_figure(data: xr.Dataset, options: Options, kind: str, path: Path) -> 
     return plots.list_files(figure, path)
 
 
-def _choose_paths(options: Options, owner: type[Algorithm], study: Study) -> tuple[Path, Path]:
+def _choose_paths(
+    options: Options, owners: Sequence[type[Algorithm]], study: Study
+) -> tuple[Path, Path]:
     """Chooses and checks the paths of figure and results.
 
     Raises:
         Refusal: If the folder is missing or read-only, or a file exists.
     """
-    default = study_options.choose_file_name(f"fmab-{owner.name}", study.hash, options, _UNNAMED)
+    start = "-".join(["fmab", *(owner.name for owner in owners)])
+    default = study_options.choose_file_name(start, study.hash, options, _UNNAMED)
     base = default if options.out is None else re.sub(r"\.(png|nc|txt)$", "", options.out)
     if os.path.isdir(base):
         base = os.path.join(base, default)

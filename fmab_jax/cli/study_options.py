@@ -21,8 +21,8 @@ from fmab_jax.cli.options import (
     wants_help,
     with_parameters,
 )
-from fmab_jax.errors import Refusal
-from fmab_jax.parameters import UNSET, Choice, Parameter, Real, Whole, parameters_of
+from fmab_jax.errors import Refusal, refuse
+from fmab_jax.parameters import LEAK, UNSET, VIEW, Choice, Parameter, Real, Whole, parameters_of
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -61,6 +61,10 @@ class StudyOptions:
     the mean; needs --keep summary."""
     max_seeds: int | None = option(None, kind=Whole(), default_text="1000000")
     """Most seeds of a configuration, with --until."""
+    leak: tuple[float, ...] = option((), kind=LEAK.kind, default_text="that of epsilon")
+    """What one reward leaks in the view, the same for every algorithm; sets epsilon."""
+    view: str | None = option(None, kind=VIEW.kind, default_text="messages")
+    """Where the leak is counted: all messages, sums over agents alone, or actions alone."""
 
 
 def build_command(
@@ -72,8 +76,11 @@ def build_command(
     alternatives: Iterable[str] = (),
     owners: Mapping[str, type[Algorithm]] | None = None,
     has_random_problem: bool = True,
+    several: bool = False,
 ) -> Command:
     """Builds a command whose first word names an algorithm, with that algorithm's options.
+
+    With ``several``, the first words name one algorithm each.
 
     Args:
         name: Such as "fmab run".
@@ -83,6 +90,7 @@ def build_command(
         alternatives: Other valid first words, for refusals.
         owners: Algorithms by name; all by default.
         has_random_problem: Whether there are options for a random problem.
+        several: Whether more than one word may name an algorithm.
     """
     from fmab_jax.algorithms import base as algorithms
     from fmab_jax.sweeps.subjects import RandomProblem
@@ -99,19 +107,26 @@ def build_command(
             name, "ALGORITHM [options]", f"{text}\nAlgorithms, each with --help:\n{algorithm_list}"
         )
     hint = ", or load an algorithm of your own with --plugin" * bool(first)
-    owner = by_name[choose(first, [*by_name, *alternatives], name, hint)]
-    name = f"{name} {visible(str(first))}"
-    bases = (owner, RandomProblem) if has_random_problem else (owner,)
+    count = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
+    names = words[: max(1, count)] if several else [first]
+    chosen = [by_name[choose(word, [*by_name, *alternatives], name, hint)] for word in names]
+    for word in names:
+        if names.count(word) > 1:
+            raise Refusal.line(f"{word}: must be named once; drop one")
+    owner = chosen[0]
+    name = f"{name} {' '.join(visible(str(word)) for word in names)}"
+    bases = (*chosen, RandomProblem) if has_random_problem else (owner,)
     defaults = {"agents": owner.usual_agents}
     options = with_parameters(base, bases, defaults, allow_lists=allow_lists)
     examples = (owner.examples if allow_lists else ()) or (
         "--agents 5 --arms 10",
         "--horizon 1e6 --arms 10",
     )
+    other = "--agents 5 --runs 1e6" if hasattr(base, "runs") else "--agents 5 --rewards 10"
     help_text = _describe_algorithm(
-        owner, name, examples if has_random_problem else ("--agents 5", "--agents 5 --runs 1e6")
+        owner, name, examples if has_random_problem else ("--agents 5", other)
     )
-    return Command(name, options, help_text, [*words[1:]], owner)
+    return Command(name, options, help_text, [*words[len(names) :]], tuple(chosen))
 
 
 def _first_line(owner: type) -> str:
@@ -129,16 +144,19 @@ def _describe_algorithm(owner: type[Algorithm], name: str, examples: Sequence[st
     return text + "\n\nExamples:\n" + "\n".join(f"  {name} {e}".rstrip() for e in examples)
 
 
-def build_document(options: StudyOptions, owner: type[Algorithm], typed: Sequence[str]) -> Record:
+def build_document(
+    options: StudyOptions, owners: Sequence[type[Algorithm]], typed: Sequence[str]
+) -> Record:
     """Builds the study file that is equivalent to options.
 
     Args:
-        options: A `Stated` with the parameters of the algorithm and of a random problem.
-        owner: The algorithm's class.
+        options: `StudyOptions` with the parameters of the algorithms and of a random problem.
+        owners: The algorithms' classes.
         typed: Names of the typed options; dimensions have their order.
     """
+    names = [owner.name for owner in owners]
     study: Record = {
-        "algorithm": owner.name,
+        "algorithm": names if len(names) > 1 else names[0],
         "horizon": _unwrap_single(options.horizon) if options.horizon else 100_000,
         "seeds": options.seeds,
         "root_seed": options.root_seed,
@@ -149,7 +167,11 @@ def build_document(options: StudyOptions, owner: type[Algorithm], typed: Sequenc
         study["outputs"] = list(options.outputs)
     if options.times:
         study["times"] = _unwrap_single(options.times)
-    study |= build_tables(vars(options), owner, typed)
+    if options.leak:
+        study["leak"] = _unwrap_single(options.leak)
+    if options.view is not None:
+        study["view"] = options.view
+    study |= build_tables(vars(options), owners, typed)
     until = {"relative": options.until, "max_seeds": options.max_seeds}
     if until := {name: value for name, value in until.items() if value is not None}:
         study["until"] = until
@@ -157,7 +179,7 @@ def build_document(options: StudyOptions, owner: type[Algorithm], typed: Sequenc
 
 
 def build_tables(
-    options: Mapping[str, object], owner: type[Algorithm], typed: Sequence[str]
+    options: Mapping[str, object], owners: Sequence[type[Algorithm]], typed: Sequence[str]
 ) -> dict[str, Record]:
     """Builds [parameters] and [problem] of a document from options by name."""
     from fmab_jax.sweeps.subjects import RandomProblem
@@ -174,10 +196,18 @@ def build_tables(
     else:
         # Defaults are written out, so that a saved study does not depend on them.
         plain = {
-            n: find_default(p, {"agents": owner.usual_agents}) for n, p in random_parameters.items()
+            n: find_default(p, {"agents": owners[0].usual_agents})
+            for n, p in random_parameters.items()
         }
         problem |= {n: v for n, v in plain.items() if v is not None and n not in problem}
-    return {"parameters": add_suggestions(owner, collect(parameters_of(owner))), "problem": problem}
+    parameters = collect({n: p for owner in owners for n, p in parameters_of(owner).items()})
+    if not options.get("leak"):
+        complete = [add_suggestions(owner, parameters) for owner in owners]
+        if len(owners) > 1 and any(values != parameters for values in complete):
+            allowed = "given with several algorithms, which count epsilon in different ways"
+            refuse("leak", UNSET, allowed, "add --leak 1")
+        parameters = complete[0]
+    return {"parameters": parameters, "problem": problem}
 
 
 def add_suggestions(owner: type[Algorithm], parameters: Record) -> Record:
@@ -194,12 +224,12 @@ def add_suggestions(owner: type[Algorithm], parameters: Record) -> Record:
 
 
 def build_study(
-    options: StudyOptions, owner: type[Algorithm], typed: Sequence[str]
+    options: StudyOptions, owners: Sequence[type[Algorithm]], typed: Sequence[str]
 ) -> tuple[Record, Study]:
     """Builds a document and its study; checks all combinations of values."""
     from fmab_jax.sweeps import study_file
 
-    content = build_document(options, owner, typed)
+    content = build_document(options, owners, typed)
     study = study_file.build_study(content)
     _ = study.points  # refuses inconsistent values
     return content, study

@@ -83,7 +83,10 @@ def command(words: list[str]) -> Command:
     """Builds the command of an algorithm or of a study file."""
     if words and words[0].endswith(".toml"):
         return Command("fmab sweep", FileOptions, str(__doc__), words)
-    return study_options.build_command("fmab sweep", words, Options, alternatives=["STUDY.toml"])
+    alternatives = ["STUDY.toml"]
+    return study_options.build_command(
+        "fmab sweep", words, Options, alternatives=alternatives, several=True
+    )
 
 
 def execute(call: Call[Options | FileOptions]) -> None:
@@ -99,9 +102,12 @@ def execute(call: Call[Options | FileOptions]) -> None:
             document |= study_file.read_study(options.study)
             study, label = study_file.build_study(document), Path(options.study).stem
         else:
-            document, study = study_options.build_study(options, call.algorithm, call.typed)
+            document, study = study_options.build_study(
+                options, call.command.algorithms, call.typed
+            )
             # The hash gives each study its own folder, so a repeated command resumes.
-            label = f"{call.algorithm.name}-{study.hash[:8]}"
+            names = (owner.name for owner in call.command.algorithms)
+            label = "-".join([*names, study.hash[:8]])
         _ = study.points  # refuses inconsistent values
         worker = _worker(options.worker)
         out = os.path.join("runs", label) if options.out is None else options.out

@@ -36,7 +36,9 @@ _HEADERS = (["source", "target"], ["from", "to"])
 _RANDOM = ("random", "regular-", "preferential")
 
 
-def make(graph: object, agents: int, *, seed: int = 0, field: str = "graph") -> nx.Graph:
+def make(
+    graph: object, agents: int, *, seed: int = 0, field: str = "graph", connected: bool = True
+) -> nx.Graph:
     """Returns the communication graph of the agents 0..M-1, validated.
 
     Names:
@@ -67,6 +69,7 @@ def make(graph: object, agents: int, *, seed: int = 0, field: str = "graph") -> 
         agents: M in [1, 1e6].
         seed: In [0, 2^32); the random graphs depend on it and on nothing else.
         field: The argument's name for error messages.
+        connected: Whether a networkx graph or a file must be connected.
 
     Returns:
         A frozen graph (copy it with ``nx.Graph`` to change it): undirected, simple, connected.
@@ -90,7 +93,8 @@ def make(graph: object, agents: int, *, seed: int = 0, field: str = "graph") -> 
     if isinstance(graph, str) and not names_file(graph):
         return make_named(graph, agents, seed, field)
     text = graph if isinstance(graph, str) else _describe(graph)
-    network = validated(read(graph, field) if isinstance(graph, str) else graph, field, text)
+    source = read(graph, field) if isinstance(graph, str) else graph
+    network = validated(source, field, text, connected)
     nodes = network.number_of_nodes()
     if nodes != agents:
         allowed = f"a graph of {agents} nodes, one per agent (it has {nodes})"
@@ -98,13 +102,16 @@ def make(graph: object, agents: int, *, seed: int = 0, field: str = "graph") -> 
     return network
 
 
-def validated(graph: object, field: str = "graph", text: str | None = None) -> nx.Graph:
+def validated(
+    graph: object, field: str = "graph", text: str | None = None, connected: bool = True
+) -> nx.Graph:
     """Returns a frozen copy of a networkx graph on the nodes 0..M-1, by the rules of ``make``.
 
     Args:
         graph: A networkx graph.
         field: The argument's name for error messages.
         text: Text of the graph in error messages.
+        connected: Whether it must be connected.
 
     Raises:
         ValueError: If it is no networkx graph, or is empty, directed, disconnected, too large or
@@ -124,8 +131,7 @@ def validated(graph: object, field: str = "graph", text: str | None = None) -> n
     if loops := nx.number_of_selfloops(graph):
         allowed = f"a graph without self-loops (it has {loops})"
         refuse(field, text, allowed, "remove them first")
-    pieces = nx.number_connected_components(graph)
-    if pieces > 1:
+    if connected and (pieces := nx.number_connected_components(graph)) > 1:
         allowed = f"a connected graph (it has {pieces} connected components)"
         refuse(field, text, allowed, "add edges, or use hdp_mab for separate components")
     try:

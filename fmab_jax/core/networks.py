@@ -36,13 +36,15 @@ class FixedGraph:
     weighted: bool = field(default=False, compare=False)
 
     @classmethod
-    def from_graph(cls, graph: nx.Graph, name: str = "", field: str = "graph") -> FixedGraph:
+    def from_graph(
+        cls, graph: nx.Graph, name: str = "", field: str = "graph", connected: bool = True
+    ) -> FixedGraph:
         """Converts a networkx graph.
 
         Raises:
             ValueError: If it is refused by `graphs.validated`.
         """
-        frozen = graphs.validated(graph, field)
+        frozen = graphs.validated(graph, field, connected=connected)
         pairs = sorted((min(edge), max(edge)) for edge in frozen.edges())
         edges = np.array(pairs, np.int32).reshape(-1, 2)
         weights = (weight for _, _, weight in graph.edges(data="weight", default=1.0))
@@ -70,7 +72,13 @@ class FixedGraph:
 
 @dataclass(frozen=True)
 class GraphOf(Kind):
-    """A name, a file or a networkx graph: the values of `graphs.make`."""
+    """A name, a file or a networkx graph: the values of `graphs.make`.
+
+    Attributes:
+        connected: Whether the graph must be connected.
+    """
+
+    connected: bool = True
 
     metavar = "GRAPH"
 
@@ -79,10 +87,10 @@ class GraphOf(Kind):
         if isinstance(value, FixedGraph):
             return value
         if isinstance(value, nx.Graph):
-            return FixedGraph.from_graph(value, field=name)
+            return FixedGraph.from_graph(value, field=name, connected=self.connected)
         if isinstance(value, os.PathLike) or (isinstance(value, str) and graphs.names_file(value)):
             text = value if isinstance(value, str) else str(check_path(name, value))
-            return FixedGraph.from_graph(graphs.read(text, name), text, name)
+            return FixedGraph.from_graph(graphs.read(text, name), text, name, self.connected)
         return named_graphs.checked_name(value, name)
 
     def plain(self, value: object) -> object:
@@ -173,13 +181,14 @@ def graph_parameter(default: str | None, none_label: str = "") -> object:
     )
 
 
-def network(value: object, agents: int) -> nx.Graph:
+def network(value: object, agents: int, field: str = "graph", connected: bool = True) -> nx.Graph:
     """Builds the graph of a `GraphOf` value for a number of agents.
 
     Raises:
         ValueError: If they do not fit.
     """
-    return graphs.make(value.graph() if isinstance(value, FixedGraph) else value, agents)
+    graph = value.graph() if isinstance(value, FixedGraph) else value
+    return graphs.make(graph, agents, field=field, connected=connected)
 
 
 def parts(value: object, agents: int) -> list[nx.Graph]:

@@ -53,7 +53,7 @@ def register(owners: list[type[Mechanism]]) -> None:
 
 
 def mechanism_of(value: object, field: str = "mechanism") -> Mechanism:
-    """Returns a mechanism unchanged, or that of a text: laplace, gaussian, one of a plug-in.
+    """Returns a mechanism unchanged, or that of a text, such as laplace or gaussian.
 
     Raises:
         ValueError: For anything else.

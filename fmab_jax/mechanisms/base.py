@@ -47,6 +47,8 @@ class Mechanism:
         nested: Whether noise of a scale is the sum of noise of any smaller scale and of an
             independent variable, and `deviation` follows from the sum of squared scales. Then
             noises of agents with unlike scales hide each other's rewards together.
+        integers: Whether noise is a whole number, which hides nothing of other digits: rewards must
+            be whole numbers.
 
     Example:
         A mechanism of your own: uniform noise hides a reward up to delta = 1 / (2 scale).
@@ -74,6 +76,7 @@ class Mechanism:
     source: ClassVar[str] = ""
     scales: ClassVar[bool] = False
     nested: ClassVar[bool] = False
+    integers: ClassVar[bool] = False
 
     @abstractmethod
     def sample(self, words: Words, lane: Bits, scale: Reals, draw: int | Bits = 0) -> Reals:
@@ -98,6 +101,7 @@ class Mechanism:
             scale: Of each noise.
             count: Whole numbers >= 0, broadcast against lanes.
         """
+        count = count.astype(jnp.float64)
 
         def add(state: tuple[Array, Array]) -> tuple[Array, Array]:
             draw, total = state

@@ -35,7 +35,7 @@ class Gaussian(Mechanism):
 
     def sample_sum(self, words: Words, lane: Bits, scale: Reals, count: Reals) -> Reals:
         """Samples the sum, which is normal."""
-        return jnp.sqrt(count) * self.sample(words, lane, scale)
+        return jnp.sqrt(count.astype(jnp.float64)) * self.sample(words, lane, scale)
 
     def log_mgf(self, tilt: Reals, scale: Reals) -> Reals:
         """Returns tilt^2 scale^2 / 2."""

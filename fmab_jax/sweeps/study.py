@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 
 from fmab_jax import __version__
 from fmab_jax.algorithms.base import Algorithm
+from fmab_jax.analysis.leaks import NOISE, at_leak
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.outputs import Output, Reduce
@@ -28,7 +29,7 @@ from fmab_jax.core.plugins import source_digest
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.shapes import Record
 from fmab_jax.errors import choice, count, did_you_mean, flag, length, refuse
-from fmab_jax.parameters import UNSET, Parameter, parameters_of
+from fmab_jax.parameters import UNSET, VIEWS, Parameter, parameters_of
 from fmab_jax.run import cache, resources
 from fmab_jax.run import outputs as record
 from fmab_jax.run.configs import FEW_TRIALS, Config, bind, pad_agents
@@ -98,7 +99,7 @@ class Study:
                 )
             algorithm = values["algorithm"]
             if isinstance(algorithm, type):
-                algorithm = _instantiate(algorithm, values)
+                algorithm = _configure(algorithm, values, problems[key].agents)
             cells.append((algorithm, problems[key], values["horizon"]))
         sizes = {problem.agents for _, problem, _ in cells}
         # Similar numbers of agents share one program.
@@ -172,6 +173,15 @@ class Study:
             **record.to_study(self.outputs),
         }
         return Point(description, _hash(description), config)
+
+
+def _configure(owner: type[Algorithm], values: Record, agents: int) -> Algorithm:
+    """Creates an algorithm; its noise follows from the leak where that is given."""
+    if "leak" not in values:
+        return _instantiate(owner, values)
+    parameters = {name: values[name] for name in parameters_of(owner) if name in values}
+    view = values.get("view", VIEWS[0])
+    return at_leak(owner, values["leak"], agents=agents, view=view, **parameters)
 
 
 def _instantiate(owner: type[Owner], values: Record) -> Owner:
@@ -267,7 +277,15 @@ def _lay_out(
                 defaults.setdefault(name, []).append(parameter.default)
     for item in algorithms:
         if isinstance(item, Algorithm):
-            _refuse_twice(parameters_of(type(item)), values, "a configured algorithm")
+            stated = (*parameters_of(type(item)), "leak")
+            _refuse_twice(stated, values, "a configured algorithm")
+    if "leak" in values:
+        for name in NOISE:
+            defaults.pop(name, None)
+            if name in values:
+                refuse(name, values[name], "left out with leak, which sets it", "drop one")
+    elif "view" in values:
+        refuse("view", values["view"], "given with a leak", "add leak=..., or drop it")
     for name, value in values.items():
         if name not in parameters:
             names = sorted(set(parameters) - {"algorithm", "problem"})

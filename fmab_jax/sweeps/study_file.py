@@ -38,13 +38,13 @@ from fmab_jax.parameters import UNSET, Parameter, parameters_of
 from fmab_jax.run.outputs import from_study
 from fmab_jax.sweeps.precision import Precision, until_precise
 from fmab_jax.sweeps.study import Study, state
-from fmab_jax.sweeps.subjects import RANDOM_PROBLEM, RandomProblem
+from fmab_jax.sweeps.subjects import RANDOM_PROBLEM, SHARED, RandomProblem
 
 _MAX_BYTES = 1 << 16
 _TABLES = ("parameters", "problem", "until")
 _TOP = (
     *("algorithm", "horizon", "seeds", "root_seed", "times", "spacing", "sum_agents", "keep"),
-    *("outputs", *_TABLES),
+    *("leak", "view", "outputs", *_TABLES),
 )
 
 
@@ -118,7 +118,9 @@ def build_study(document: Record) -> Study:
             refuse(table, values, "a table", f"write [{table}] and its keys below it")
         _refuse_unknown(values, table, keys)
         tables[table] = {n: _parse_value(value, keys[table][n]) for n, value in values.items()}
-    top: Record = {n: _parse_value(value) for n, value in document.items() if n not in _TABLES}
+    top: Record = {
+        n: _parse_value(value, SHARED.get(n)) for n, value in document.items() if n not in _TABLES
+    }
     until = None
     if "until" in document:
         if "relative" not in tables["until"]:

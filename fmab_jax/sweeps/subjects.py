@@ -15,7 +15,7 @@ from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import Record
 from fmab_jax.errors import length, refuse
-from fmab_jax.parameters import Configurable, Kind, Parameter, Real, Whole, parameter
+from fmab_jax.parameters import LEAK, VIEW, Configurable, Kind, Parameter, Real, Whole, parameter
 from fmab_jax.run.outputs import RESULT_NAMES
 
 MAX_CONFIGS = 100_000
@@ -166,6 +166,8 @@ SHARED = {
         label="horizon T (slots)",
         default=100_000,
     ),
+    "leak": LEAK,
+    "view": VIEW,
 }
 """Parameters of every study."""
 

@@ -76,6 +76,15 @@ CASES = {
         (fmab.cdp_mab(0.05, rounds=3, schedule_gap=0.5), MANY),
     ],
     "differ": [(fmab.cdp_mab(1.0), DIFFER), (fmab.cdp_mab(0.05, scale=0.5), DIFFER)],
+    "integers": [
+        (fmab.cdp_mab(epsilon_message=e, mechanism="discrete_laplace"), ALIKE) for e in (1.0, 0.02)
+    ],
+    "integers, some": [
+        (fmab.kl_se(e, participation=0.4, mechanism="skellam"), DIFFER) for e in (1.0, 0.05)
+    ],
+    "normal, some": [
+        (fmab.kl_se(e, participation=0.4, mechanism="gaussian"), DIFFER) for e in (1.0, 0.05)
+    ],
     "ratings": [(fmab.cdp_mab(1.0), RATINGS), (fmab.cdp_mab(0.05, rounds=2), RATINGS)],
     "components": [
         (fmab.hdp_mab(e, "3:star+4:star", weights="components"), ALIKE) for e in (1.0, 0.05)
@@ -127,6 +136,7 @@ DEFAULT = (
     "some, last",
     "some, growing",
     "unlike, differ",
+    "integers",
     "shared out",
     "alone",
     "compares",

@@ -9,6 +9,7 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.stats
 from altered import altered
 from plugs import Geometric, Greedy
 from scipy.integrate import quad
@@ -514,3 +515,122 @@ def test_ledgers_of_older_files_are_read():
     row = {"who": "the server", "what": "sums", "leaks": [[1.0, 1]], "why": "", "source": ""}
     (table,), _ = privacy.write_table(json.dumps([row]))
     assert (table["viewer"], table["observation"]) == ("the server", "sums")
+
+
+# ---------------------------------------------------------------------------------------------
+# Other terms, and several rewards of an agent.
+
+
+def gaussian(**params):
+    return fmab.cdp_mab(epsilon_message=1.0, mechanism="gaussian", **params)
+
+
+def divergence_of_laplace(epsilon, shifts, scale=1.0):
+    """The hockey-stick divergence of independent Laplace variables from their shifts, on a grid."""
+    x = np.linspace(-30.0, 30.0, 2401) * scale
+    log = np.zeros(())
+    moved = np.zeros(())
+    for shift in shifts:
+        log = log[..., None] - np.abs(x) / scale - math.log(2 * scale)
+        moved = moved[..., None] - np.abs(x - shift) / scale - math.log(2 * scale)
+    step = (x[1] - x[0]) ** len(shifts)
+    return np.maximum(np.exp(log) - np.exp(epsilon + moved), 0.0).sum() * step
+
+
+def test_terms_of_one_reward():
+    """Would catch a term of another scale, number of noises or range, and one that is made up."""
+    server, agents, _ = privacy_ledger(gaussian(), 50)
+    assert server.mu == pytest.approx(1.0 / server.scale, rel=1e-12)
+    assert agents.mu == pytest.approx(server.mu / 7.0, rel=1e-12)
+    assert agents.rho == pytest.approx(agents.mu**2 / 2.0, rel=1e-12)
+    assert all(row.rho == 0.5 and row.mu == math.inf for row in privacy_ledger(fmab.kl_se(1.0), 5))
+    skellam = privacy_ledger(fmab.kl_se(1.0, mechanism="skellam"), 5)[0]
+    assert skellam.rho == pytest.approx(1.01 * 0.5 / skellam.scale**2, rel=1e-2)
+    assert skellam.mu == math.inf
+    bare = privacy_ledger(fmab.thompson(), 5)
+    assert all(row.rho == row.mu == math.inf for row in bare)
+
+
+@pytest.mark.parametrize("distinct", [False, True])
+def test_several_rewards_behind_gaussian_noise_are_exact(distinct):
+    """Would catch n where rewards in different messages add up by sqrt(n), and the reverse."""
+    one, several = (
+        privacy_ledger(gaussian(), 50, 1e-5, rewards=n, distinct_messages=distinct and n > 1)[0]
+        for n in (1, 9)
+    )
+    factor = 3.0 if distinct else 9.0
+    assert several.mu == pytest.approx(factor * one.mu, rel=1e-12)
+    assert several.rho == pytest.approx(factor**2 * one.rho, rel=1e-12)
+    law, level = scipy.stats.norm(), several.epsilon_at_delta
+    mean = several.mu
+    excess = law.cdf(mean / 2 - level / mean) - math.exp(level) * law.cdf(-mean / 2 - level / mean)
+    assert excess == pytest.approx(1e-5, rel=1e-6)
+    assert several.rewards == 9 and several.epsilon == math.inf
+
+
+@pytest.mark.parametrize("delta", [1e-2, 1e-4])
+def test_two_rewards_behind_laplace_noise_leak_no_more_than_stated(delta):
+    """Would catch a bound that composition or group privacy does not give, by quadrature."""
+    algorithm = fmab.kl_se(1.0)
+    together = privacy_ledger(algorithm, 5, delta, rewards=2)[0]
+    apart = privacy_ledger(algorithm, 5, delta, rewards=2, distinct_messages=True)[0]
+    assert together.epsilon == apart.epsilon == 2.0
+    for row, shifts in ((together, (2.0,)), (apart, (1.0, 1.0))):
+        assert divergence_of_laplace(row.epsilon_at_delta, shifts) <= 1.01 * delta
+    # One epsilon less is too little.
+    assert divergence_of_laplace(together.epsilon_at_delta - 1.0, (2.0,)) > delta
+    assert apart.rho == 1.0 and together.rho == 2.0
+
+
+def test_several_rewards_in_a_sum_leak_what_group_privacy_says():
+    """Would catch another delta of one reward; the exact epsilon of one sum is a little smaller."""
+    for size, exact in ((2, 4.197), (3, None)):
+        row = privacy_ledger(fmab.cdp_mab(0.1), 50, rewards=size)[2]
+        one = row.epsilon_at_delta / size
+        inside = laplace_sum_epsilon(50, 0.2, 1e-6 * math.exp(-(size - 1) * one) / size)
+        assert one == pytest.approx(inside, rel=1e-6)
+        shifted = laplace_sum_epsilon(50, 0.2 / size, 1e-6)
+        assert shifted < row.epsilon_at_delta < 1.15 * shifted
+        assert exact is None or round(shifted, 3) == exact
+    many = privacy_ledger(fmab.cdp_mab(0.1), 50, rewards=10**6)[2]
+    assert many.epsilon_at_delta == many.epsilon == 5e6
+
+
+def test_messages_compose_only_where_a_reward_is_in_one():
+    """Would catch n rho where a reward enters many noisy sums, as those of a tree do."""
+    for algorithm in (fmab.tree_ucb(1.0), fmab.thompson()):
+        with pytest.raises(ValueError, match="^distinct_messages=True: must be False for"):
+            privacy_ledger(algorithm, 5, rewards=2, distinct_messages=True)
+        assert privacy_ledger(algorithm, 5, rewards=2)[-1].epsilon == (
+            2.0 * privacy_ledger(algorithm, 5)[-1].epsilon
+        )
+
+
+def lines_of(algorithm, problem):
+    """Returns the printed ledger of a result."""
+    return privacy.write_lines(fmab.simulate(algorithm, problem, 100, 1).ledger)
+
+
+def test_results_print_other_terms_of_noise_without_pure_epsilon():
+    """Would catch a line of Laplace noise that grows, and a Gaussian row without its mu."""
+    problem = fmab.Problem([0.5, 0.4], agents=3)
+    texts = [
+        " ".join(map(str.strip, lines_of(algorithm, problem)))
+        for algorithm in (gaussian(), fmab.cdp_mab(1.0))
+    ]
+    assert "μ = 0.237" in texts[0] and "ρ = 0.028" in texts[0]
+    assert "μ" not in texts[1] and "ρ" not in texts[1]
+
+
+def test_the_command_leaves_empty_columns_out(capsys):
+    """Would catch options that do not arrive, and a column that is empty for everybody."""
+    from fmab_jax.cli.main import main
+
+    words = "ledger cdp --epsilon-message 1 --agents 50"
+    assert main(words.split()) == 0
+    plain = capsys.readouterr().out
+    assert "rho" in plain and " mu\n" not in plain
+    more = "--mechanism gaussian --rewards 9 --distinct-messages --colluding 3"
+    assert main([*words.split(), *more.split()]) == 0
+    out = capsys.readouterr().out
+    assert "0.7101" in out and "3 agents together" in out and "different messages" in out

@@ -32,13 +32,14 @@ from fmab_jax.sweeps import runner
 NAMES = sorted(base.collect_algorithms())
 COMMANDS = (
     *("", "run", "sweep", "show", "plot", "compare", "report", "export"),
-    *("bounds", "audit", "algorithms"),
+    *("bounds", "audit", "ledger", "algorithms"),
     "doctor",
     *(f"run {name}" for name in NAMES),
     *(f"sweep {name}" for name in (*NAMES, "STUDY.toml")),
     "bounds ddp",
     "audit cdp",
     "audit ldp_ucb",
+    "ledger cdp",
 )
 SMALL = f"{sizes.words(sizes.SMALL)} --horizon 1e4 --seeds 16 --times 5"
 PLUGIN = (Path(__file__).parents[1] / "plugs_ucb2.py").read_text("utf-8")
@@ -133,8 +134,8 @@ def default_name(words: str) -> str:
     """Returns the name of the figure that a run without --out would write."""
     module, command = cli.find(shlex.split(words))
     options, typed = parse(command)
-    _, study = study_options.build_study(options, command.subject, typed)
-    return module._choose_paths(options, command.subject, study)[0].name
+    _, study = study_options.build_study(options, command.algorithms, typed)
+    return module._choose_paths(options, command.algorithms, study)[0].name
 
 
 def test_no_two_different_runs_have_one_name(folder):

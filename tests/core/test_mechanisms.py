@@ -8,15 +8,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats
+from draws import at_uniform, induced_cdf
 from scipy.integrate import quad
 
 import fmab_jax as fmab
 from fmab_jax.core import keys
+from fmab_jax.core.samplers import lattice_quantile
 from fmab_jax.core.scope import own_settings
+from fmab_jax.mechanisms import lattice_sums
+from fmab_jax.mechanisms.discrete_laplace import DiscreteLaplace, _get_cumulants, _invert, mix
 from fmab_jax.mechanisms.gaussian import Gaussian, gaussian_delta
 from fmab_jax.mechanisms.laplace import Laplace
+from fmab_jax.mechanisms.skellam import Skellam
 
-ALL = Laplace(), Gaussian()
+ALL = Laplace(), Gaussian(), DiscreteLaplace(), Skellam()
 SEEDS, DELTA = 100_000, 1e-6
 
 
@@ -25,6 +30,8 @@ def density(mechanism, scale):
     return {
         "laplace": scipy.stats.laplace(scale=scale),
         "gaussian": scipy.stats.norm(scale=scale),
+        "discrete_laplace": scipy.stats.dlaplace(1.0 / scale),
+        "skellam": scipy.stats.skellam(0.5 * scale**2, 0.5 * scale**2),
     }[mechanism.name]
 
 
@@ -49,13 +56,20 @@ def slow(mechanism, scale, count, seed=3):
     return density(mechanism, scale).rvs((count, SEEDS), random_state=rng).sum(axis=0)
 
 
+def cut(mechanism, values):
+    """Returns edges of cells; between whole numbers for integer noise."""
+    edges = np.quantile(values, np.linspace(0.002, 0.998, 60))
+    return np.unique(np.floor(edges)) + 0.5 if mechanism.integers else edges
+
+
 @pytest.mark.parametrize("count", [1, 3, 20])
 @pytest.mark.parametrize("mechanism", ALL, ids=lambda m: m.name)
 def test_sums_have_the_law_of_so_many_noises(mechanism, count):
     """Would catch a scale, a variance or a tail that is not the law's, and a wrong count."""
     wanted = slow(mechanism, 1.3, count)
     for drawn in sums(mechanism, 1.3, count):
-        edges = np.quantile(wanted, np.linspace(0.002, 0.998, 60))
+        edges = cut(mechanism, wanted)
+        assert not mechanism.integers or (drawn == np.round(drawn)).all()
         table = [np.histogram(x, [-np.inf, *edges, np.inf])[0] for x in (drawn, wanted)]
         table = np.array(table)[:, np.sum(table, axis=0) > 10]
         assert scipy.stats.chi2_contingency(table).pvalue > 1e-6
@@ -67,6 +81,9 @@ def test_sums_have_the_law_of_so_many_noises(mechanism, count):
 def hockey_stick(mechanism, scale, epsilon):
     """The divergence of one noise from its shift by 1, by quadrature or by summing."""
     law = density(mechanism, scale)
+    if mechanism.integers:
+        k = np.arange(-2000, 2001)
+        return np.maximum(law.pmf(k) - math.exp(epsilon) * law.pmf(k - 1), 0.0).sum()
 
     def excess(x):
         return max(law.pdf(x) - math.exp(epsilon) * law.pdf(x - 1.0), 0.0)
@@ -115,12 +132,132 @@ def test_moments_and_deviations_hold(mechanism):
     with own_settings():
         scale = jnp.float64(1.7)
         for tilt in (0.1, 0.4):
-            mean, _ = quad(lambda x, t=tilt: law.pdf(x) * math.exp(t * x), -90, 90, points=[0])
+            if mechanism.integers:
+                k = np.arange(-300, 301)
+                mean = (law.pmf(k) * np.exp(tilt * k)).sum()
+            else:
+                mean, _ = quad(lambda x, t=tilt: law.pdf(x) * math.exp(t * x), -90, 90, points=[0])
             wanted = math.log(mean)
             assert float(mechanism.log_mgf(jnp.float64(tilt), scale)) == pytest.approx(wanted, 1e-7)
         assert float(mechanism.variance(scale)) == pytest.approx(law.var(), rel=1e-9)
         bound = float(mechanism.deviation(jnp.float64(20.0), jnp.float64(3.0), scale))
     assert (slow(mechanism, 1.7, 20) > bound).mean() <= math.exp(-3.0)
+
+
+def law_of_sum(mechanism, scale, count):
+    """Returns P(sum = k) and k, by the fast Fourier transform of the characteristic function."""
+    variance = count * density(mechanism, scale).var()
+    size = 2 ** math.ceil(math.log2(64.0 + 80.0 * math.sqrt(variance)))
+    square = np.sin(np.pi * np.arange(size) / size) ** 2
+    if mechanism.name == "skellam":
+        log = -2.0 * variance * square
+    else:
+        log = -count * np.log1p(square / math.sinh(0.5 / scale) ** 2)
+    return np.fft.fftshift(np.fft.ifft(np.exp(log)).real), np.arange(size) - size // 2
+
+
+def cumulants_of(mechanism, scale, count):
+    if mechanism.name == "skellam":
+        return [x * scale**2 * count for x in (0.0, 1.0, 0.0, 1.0, 0.0, 1.0)]
+    return [count * float(x) for x in _get_cumulants(jnp.float64(scale))]
+
+
+@pytest.mark.parametrize("scale", [0.2, 1.0, 30.0])
+@pytest.mark.parametrize("mechanism", ALL[2:], ids=lambda m: m.name)
+def test_six_cumulants_give_the_law_where_they_are_used(mechanism, scale, x64):
+    """Would catch an expansion that is used too early, or with a cumulant of another law."""
+    count = 1
+    while not lattice_sums.is_smooth(cumulants_of(mechanism, scale, count)):
+        count = math.ceil(1.02 * count)
+    mass, ks = law_of_sum(mechanism, scale, count)
+    near = np.abs(ks) <= 9.0 * math.sqrt(cumulants_of(mechanism, scale, count)[1]) + 30.0
+
+    def find_distance(cumulants):
+        k = ks[near].astype(float)
+        quantile = at_uniform(
+            lambda words, *c: lattice_quantile(keys.uniform(*words, jnp.zeros_like(words[0])), c)
+        )
+        columns = [np.full(k.shape, value) for value in cumulants]
+        cdf = induced_cdf(lambda u: np.asarray(quantile(u, *columns)) <= k, k.shape)
+        return np.abs(np.diff(np.r_[0.0, cdf]) - mass[near]).sum() / 2.0
+
+    cumulants = cumulants_of(mechanism, scale, count)
+    assert find_distance(cumulants) < 5e-7
+    assert find_distance([1.001 * x for x in cumulants]) > 1e-4
+
+
+@pytest.mark.parametrize(
+    "scale, count",
+    [(0.7, 2), (5.0, 3), (1.0, 50), (0.1, 10**5), (0.3, 10**4), (1.0, 10**5), (1000.0, 20)],
+)
+@pytest.mark.parametrize("mechanism", ALL[2:], ids=lambda m: m.name)
+def test_integer_sums_have_their_exact_law(mechanism, scale, count):
+    """Would catch a branch of the sampler with a law of its own, and a scale that is 2 % off."""
+    mass, ks = law_of_sum(mechanism, scale, count)
+    cdf = np.cumsum(mass)
+    edges = np.unique(np.searchsorted(cdf, np.linspace(0.0005, 0.9995, 80)))
+    chance = np.diff(np.r_[0.0, cdf[edges], 1.0])
+    big = chance * SEEDS > 5.0
+
+    def find_p(scale):
+        drawn = sums(mechanism, scale, count)[1]
+        assert (drawn == np.round(drawn)).all()
+        cells = np.bincount(np.searchsorted(ks[edges], drawn), minlength=len(chance))
+        table = cells[big], SEEDS * chance[big] * cells[big].sum() / (SEEDS * chance[big].sum())
+        return scipy.stats.chisquare(*table).pvalue
+
+    assert find_p(scale) > 1e-6
+    assert find_p(1.05 * scale) < 1e-6
+
+
+@pytest.mark.parametrize("scale, count", [(1.0, 1), (2.0, 2), (0.5, 3), (3.0, 40), (0.2, 1000)])
+@pytest.mark.parametrize("mechanism", ALL[2:], ids=lambda m: m.name)
+def test_epsilon_of_an_integer_sum_is_that_of_its_law(mechanism, scale, count):
+    """Would catch an event that is not the worst one, and a tail that is off by one number."""
+    mass, _ = law_of_sum(mechanism, scale, count)
+    for delta in (1e-2, 1e-5):
+        epsilon = mechanism.epsilon(scale, count, delta)
+        divergence = np.maximum(mass[1:] - math.exp(epsilon) * mass[:-1], 0.0).sum()
+        assert divergence == pytest.approx(delta, rel=1e-6)
+        assert mechanism.epsilon(1.01 * scale, count, delta) < epsilon
+
+
+def test_tails_of_many_noises_and_of_few_agree():
+    """Would catch a mixture with other weights, and an inversion with a pole in its way."""
+    for level, count in ((1.0, 9), (0.2, 30), (3.0, 30)):
+        few, many = mix(level, count), _invert(level, count)
+        for t in (0, 1, 7, 60):
+            assert few.point(t) == pytest.approx(many.point(t), abs=1e-11)
+            assert few.tail(t) == pytest.approx(many.tail(t), abs=1e-11)
+    wide = DiscreteLaplace().epsilon(1e5, 30, 1e-12), Laplace().epsilon(1e5, 30, 1e-12)
+    assert wide[0] == pytest.approx(wide[1], rel=1e-6)
+
+
+@pytest.mark.parametrize("variance", [0.5, 4.0, 300.0])
+def test_skellam_divergences_are_below_rho_times_their_order(variance):
+    """Would catch another law's rho: of Gaussian noise it is 1 / (2 variance), below that at 1."""
+    k = np.arange(-200, 201)
+    mass = scipy.stats.skellam(variance / 2, variance / 2).logpmf(k)
+    known = np.isfinite(mass)
+    mass = mass[known]
+    rho = Skellam().zcdp(math.sqrt(variance), 1)
+    ratios = []
+    for order in (1.001, 1.5, 2.0, 5.0, 12.0):
+        terms = order * mass[:-1] + (1.0 - order) * mass[1:]
+        ratios.append(scipy.special.logsumexp(terms) / (order - 1.0) / order)
+    assert max(ratios) < rho < 1.012 * max(max(ratios), 0.5 * 1.02 / variance)
+
+
+def test_integer_noise_is_for_integer_rewards():
+    """Would catch digits of a rating that integer noise leaves as they are."""
+    ratings = fmab.Problem.ratings([0.0, 0.5, 1.0], np.full((2, 3), 1 / 3), agents=5)
+    for name in ("discrete_laplace", "skellam"):
+        for make in (fmab.cdp_mab, fmab.ddp_mab, fmab.hdp_mab, fmab.kl_se):
+            algorithm = make(1.0, mechanism=name)
+            algorithm.check_noise(fmab.Problem([0.5, 0.4], agents=5), 1.0)
+            line = f"^mechanism='{name}': must be laplace or gaussian with ratings rewards, which"
+            with pytest.raises(ValueError, match=line):
+                algorithm.check_noise(ratings, 1.0)
 
 
 def test_rewards_of_another_range_take_noise_that_scales(monkeypatch):

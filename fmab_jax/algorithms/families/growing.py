@@ -34,7 +34,10 @@ class GrowingEpisodes(Private, Episodes):
     examples = ("--agents 20", "--epsilon 0.1 1 --secure true")
 
     growth: float = parameter(
-        GROWTH, "Factor by which the pulls of the chosen arm grow.", default=2.0
+        GROWTH,
+        "Factor by which the pulls of the chosen arm grow.",
+        default=2.0,
+        grid=(1.2, 1.5, 3.0),
     )
     secure: bool = secure_parameter(
         "All play together, and a server hears one noisy sum over them."

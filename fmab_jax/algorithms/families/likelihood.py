@@ -57,7 +57,10 @@ class LikelihoodElimination(NoisyMessages):
         UNSET, suggested=1, kind=PerAgent, words="; by agent: 1x40,10x10 or a file"
     )
     growth: float = parameter(
-        GROWTH, "Factor by which the pulls of an arm grow each epoch.", default=2.0
+        GROWTH,
+        "Factor by which the pulls of an arm grow each epoch.",
+        default=2.0,
+        grid=(1.2, 1.5, 3.0),
     )
     first: int | None = parameter(
         Whole(none_label="as long as noise asks for", low=1, high=10**9),

@@ -29,6 +29,7 @@ def participation_parameter() -> float:
         "p, share of the agents that report in a round.",
         default=1.0,
         symbol="p",
+        grid=(0.2, 0.5),
     )
 
 
@@ -178,6 +179,10 @@ class NoisyMessages(Private, Elimination):
         if math.isfinite(epsilon) and not self.noise.scales and law.sensitivity != 1.0:
             allowed = f"laplace or gaussian with {law.name} rewards, whose range is not 1"
             refuse("mechanism", self.noise.text(), allowed, "scale rewards to a range of 1")
+        has_integers = law.step == 1.0 and float(law.low).is_integer()
+        if math.isfinite(epsilon) and self.noise.integers and not has_integers:
+            allowed = f"laplace or gaussian with {law.name} rewards, which are no whole numbers"
+            refuse("mechanism", self.noise.text(), allowed, "take rewards of 0 and 1: bernoulli")
 
     def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Returns the leak of each view of the exchange, and of actions, by the mechanism."""
@@ -294,31 +299,21 @@ class NoisyMessages(Private, Elimination):
         self, exchange: Exchange, view: View, scales: Scales, leak: float
     ) -> tuple[Disclosure, ...]:
         """Returns the rows of a view of sums, if the noises of agents differ."""
-        agents, parts = exchange.agents, [_relate(scales, exchange)]
+        agents, noises = exchange.agents, _relate(scales, exchange)
         reason = "the noises of a sum, of whichever agent, hide each reward in it"
         suffix = " or more" * (view.over < agents)
         if exchange.reporting < agents:
-            parts, suffix = (
-                [np.sort(scales)[: exchange.reporting]],
-                ", that round alone and not the run",
-            )
+            noises = np.sort(scales)[: exchange.reporting]
+            suffix = ", that round alone and not the run"
         elif view.over < agents:
-            # Without a list of its parts, a sum may hold no larger noise than the agent's.
-            parts = [np.sort(scales)[:1]]
-            if sum(exchange.sizes) == agents:
-                parts = np.split(scales, np.cumsum(exchange.sizes)[:-1])
+            # No sum hides less than one over so many agents of the smallest noises.
+            noises = np.sort(scales)[: view.over]
         if view.is_member:
-            parts = [np.sort(part)[: max(1, len(part) - 1)] for part in parts]
+            noises = np.sort(noises)[: max(1, len(noises) - 1)]
             reason += "; an agent can take out its own message"
         start = "one round's sum" if exchange.reporting < agents else "sums"
         row = Disclosure(view.viewer, f"{start} over {view.over} agents{suffix}", leak, reason)
-        rows = [self._hide(row, part) for part in parts]
-        # All sums leak no more than the fewest of the smallest noises.
-        row = rows[0]._replace(
-            epsilon=max(row.epsilon for row in rows), over=min(row.over for row in rows)
-        )
-        if row.scale is not None:
-            row = row._replace(scale=min(row.scale or 0.0 for row in rows))
+        row = self._hide(row, noises)
         if exchange.reporting == agents:
             return (row,)
         reason = "agents are drawn anew: only its own noise stays with an agent's rewards"

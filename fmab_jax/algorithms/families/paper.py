@@ -67,6 +67,7 @@ class PaperElimination(NoisyMessages):
         remedy="1 is the paper's; theorems hold for no smaller one",
         label="factor of the confidence radius",
         proven=Real(low=1.0),
+        grid=(0.1, 0.3, 0.5),
     )
 
     def check(self) -> None:
@@ -133,7 +134,7 @@ class PaperElimination(NoisyMessages):
 
     @staticmethod
     def noise_scale(epoch: Epoch) -> Scalar:
-        """Returns 1/(N epsilon) (line 9)."""
+        """Returns the scale on an agent's sum: 1/(N epsilon) (line 9), or the mechanism's."""
         if epoch.mechanism != LAPLACE:
             return epoch.params["noise_scale"]
         return schedule.noise_scale(epoch.reporting, epoch.params["epsilon"])

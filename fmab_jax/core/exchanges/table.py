@@ -86,7 +86,7 @@ class Exchange:
         wait: t_delay, slots between an epoch's end and its elimination.
         links: Pairs of a meter and its links of a round.
         diameter: Largest diameter d_G of the graph or the components, hops.
-        sizes: Component sizes M_q of sinks, in agent order.
+        sizes: Component sizes M_q of sinks, in the order of `sinks`.
         sinks: Sink agent of each component, as an agent in 0..M-1.
         vectors: Vectors on all links of a round together, of one number per reported arm; each hop
             of a vector counts.

@@ -1,0 +1,106 @@
+"""Prints who sees what of an agent's rewards, and what it leaks.
+
+Epsilon of pure privacy, epsilon up to delta, rho of zero-concentrated and mu of
+Gaussian differential privacy, for one changed reward of one agent or for
+several (docs/privacy.md).
+
+Examples:
+  fmab ledger cdp --epsilon-message 1 --agents 50
+  fmab ledger kl_se --epsilon 0.5 --mechanism gaussian --delta 1e-9
+  fmab ledger cdp --epsilon-message 1 --mechanism gaussian --rewards 9 --distinct-messages
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fmab_jax.cli import study_options
+from fmab_jax.cli.options import Call, Command, option
+from fmab_jax.cli.tables import print_rows
+from fmab_jax.parameters import UNSET, Real, Whole, parameters_of
+
+_LEGEND = """\
+epsilon       without delta; up to delta = {delta} in the next column
+rho, mu       of zero-concentrated and of Gaussian differential privacy
+for           {rewards}"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Who sees what of an agent's rewards, and what it leaks."""
+
+    shared: ClassVar[tuple[str, ...]] = ("delta",)
+
+    agents: int | None = option(None, kind=Whole(), default_text="as for fmab run")
+    """M, agents."""
+    delta: float = option(1e-6, kind=Real(), default_text="1e-6")
+    """Of (epsilon, delta), in [1e-12, 1)."""
+    colluding: int = option(0, kind=Whole())
+    """Agents that put together what they know."""
+    rewards: int = option(1, kind=Whole())
+    """How many rewards of one agent change."""
+    distinct_messages: bool = option(False)
+    """These rewards are in as many different messages."""
+
+
+def command(words: list[str]) -> Command:
+    """Builds the command of some words."""
+    return study_options.build_command(
+        "fmab ledger", words, Options, allow_lists=False, has_random_problem=False
+    )
+
+
+def execute(call: Call[Options]) -> None:
+    """Prints the ledger."""
+    from fmab_jax.analysis.privacy import privacy_ledger
+    from fmab_jax.analysis.words import write_number, write_quantity
+
+    options, owner = call.options, call.algorithm
+    values = {name: getattr(options, name) for name in parameters_of(owner)}
+    # A message has a delta only if its noise is chosen.
+    if values.get("mechanism", UNSET) is UNSET:
+        values["delta"] = UNSET
+    names = parameters_of(owner)
+    params = {n: value for n, value in values.items() if n in names and value is not UNSET}
+    algorithm = owner(**study_options.add_suggestions(owner, params))
+    agents = owner.usual_agents if options.agents is None else options.agents
+    rows = privacy_ledger(
+        algorithm,
+        agents,
+        options.delta,
+        colluding=options.colluding,
+        rewards=options.rewards,
+        distinct_messages=options.distinct_messages,
+    )
+    facts = [owner.title or owner.name, *algorithm.settings().values()]
+    print(", ".join([*facts, write_quantity("M = ", agents, "agent")]) + "\n")
+    # No column is empty for all viewers.
+    numbers = {
+        "epsilon": [row.epsilon for row in rows],
+        "up to delta": [row.epsilon_at_delta for row in rows],
+        "rho": [row.rho for row in rows],
+        "mu": [row.mu for row in rows],
+    }
+    numbers = {
+        name: column
+        for name, column in numbers.items()
+        if name == "epsilon" or min(column) < math.inf
+    }
+    cells = zip(*([_format(x) for x in column] for column in numbers.values()), strict=True)
+    print_rows(
+        ("viewer", "what is seen", *numbers),
+        [(row.viewer, row.observation, *cell) for row, cell in zip(rows, cells, strict=True)],
+    )
+    for why in dict.fromkeys(f"{row.viewer}: {row.why}" for row in rows):
+        print(why)
+    changed = "one changed reward of one agent"
+    if options.rewards > 1:
+        where = "in different messages" if options.distinct_messages else "wherever they are"
+        changed = f"{options.rewards:,} changed rewards of one agent, {where}"
+    print("\n" + _LEGEND.format(delta=write_number(options.delta), rewards=changed))
+
+
+def _format(value: float) -> str:
+    return "no bound" if math.isinf(value) else f"{value:.4g}"

@@ -1,0 +1,289 @@
+"""Answers what to run within budgets of leak and links, with a guarantee.
+
+Configurations of all known algorithms race on the same seeds until one of them
+is within --within of the best, with --confidence. The answer is a command.
+
+Examples:
+  fmab plan --agents 20 --arms 30 --horizon 2e5 --leak 2 --links 400
+  fmab plan --means means.csv --graph net.edgelist --horizon 2e5 --leak 2 --out plan
+  fmab plan --agents 50 --arms 100 --horizon 1e5 --leak 1 --candidates study.toml
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shlex
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fmab_jax.cli.options import Call, option
+from fmab_jax.errors import refuse
+from fmab_jax.files import check_path
+from fmab_jax.parameters import LEAK, UNSET, VIEW, Choice, Flag, Real, Whole, parameters_of
+
+if TYPE_CHECKING:
+    from fmab_jax.algorithms.base import Algorithm
+    from fmab_jax.core.problems import Problem
+    from fmab_jax.planning.plan import Plan, Summary
+
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_BUDGET = Real(none_label="no budget", low=0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What to run."""
+
+    agents: int | None = option(None, kind=Whole(), default_text="50, or those of the means")
+    """M, agents."""
+    arms: int | None = option(None, kind=Whole(), default_text="100, or those of the means")
+    """K, arms."""
+    horizon: int = option(100_000, kind=Whole())
+    """T, slots that every agent plays; such as 2e5."""
+    means: str | None = option(None, metavar="FILE", default_text="each seed draws its own")
+    """Fixed means, .csv or .npz; one row is shared by as many agents as --agents says."""
+    fixed_instance: int | None = option(None, kind=Whole(), default_text="off")
+    """Give all seeds the means that this seed would draw."""
+    rewards: str = option("bernoulli", metavar="LAW")
+    """Reward law."""
+    leak: float | None = option(kind=LEAK.kind)
+    """What one reward leaks in the view, at most; none for no noise."""
+    view: str = option("messages", kind=VIEW.kind)
+    """Where the leak is counted: all messages, sums over agents alone, or actions alone."""
+    links: float | None = option(None, kind=_BUDGET, default_text="no budget")
+    """Most links of a run."""
+    numbers: float | None = option(None, kind=_BUDGET, default_text="no budget")
+    """Most numbers on all links of a run."""
+    bits: float | None = option(None, kind=_BUDGET, default_text="no budget")
+    """Most bits on all links of a run."""
+    graph: str | None = option(None, metavar="GRAPH", default_text="none")
+    """Graph of the agents, a name or a file, for algorithms over a graph."""
+    components: str | None = option(None, metavar="PARTS", default_text="none")
+    """Components of the agents, such as 20x5:star, for algorithms over components."""
+    server: bool = option(True, kind=Flag())
+    """Whether there is a server."""
+    secure: bool = option(False, kind=Flag())
+    """There is a secure sum over agents, which hides single messages."""
+    within: float = option(0.05, kind=Real())
+    """x: the answer's mean regret is at most 1 + x times that of the best candidate."""
+    confidence: float = option(0.95, kind=Real())
+    """Chance that this holds, at least."""
+    candidates: str | None = option(None, metavar="STUDY.toml", default_text="all known algorithms")
+    """A study file whose configurations race."""
+    proven: bool = option(False, kind=Flag())
+    """Leave out values that the sources' theorems do not cover."""
+    strict: bool = option(False, kind=Flag())
+    """Bounds that need no normal means; they take more seeds."""
+    time: str | None = option(None, metavar="TIME", default_text="no limit")
+    """When the race stops at its next look, such as 90s, 10m or 2h."""
+    max_seeds: int = option(10**6, kind=Whole())
+    """Most seeds of a candidate."""
+    root_seed: int = option(0, kind=Whole(high=2**32 - 1))
+    """Selects all randomness."""
+    out: str | None = option(None, metavar="FOLDER", default_text="trials are not kept")
+    """Keep all trials: a plan that is killed goes on, a later one with other budgets uses them."""
+    format: str = option("text", kind=Choice(options=("text", "json")))
+    """How to write the answer."""
+
+
+def execute(call: Call[Options]) -> None:
+    """Finds and prints the answer."""
+    from fmab_jax.planning.plan import plan
+
+    options = call.options
+    if options.out is not None:
+        check_path("out", options.out)
+        call.stores.append(options.out)
+    problem = _read_problem(options)
+    answer = plan(
+        problem,
+        options.horizon,
+        leak=options.leak,
+        view=options.view,
+        links=options.links,
+        numbers=options.numbers,
+        bits=options.bits,
+        graph=options.graph,
+        components=options.components,
+        server=options.server,
+        secure=options.secure,
+        within=options.within,
+        confidence=options.confidence,
+        candidates=_read_candidates(options),
+        proven=options.proven,
+        strict=options.strict,
+        time=None if options.time is None else parse_time(options.time),
+        store=options.out,
+        max_seeds=options.max_seeds,
+        root_seed=options.root_seed,
+        progress=options.format == "text",
+    )
+    command = write_command(answer.algorithm, options)
+    if options.format == "json":
+        print(json.dumps(build_document(answer, command), indent=1))
+        return
+    print("\n".join(write_answer(answer, command, options)))
+
+
+def _read_problem(options: Options) -> Problem:
+    from fmab_jax.core.problems import Problem
+
+    if options.means is not None:
+        for name in ("arms", "fixed_instance"):
+            if (value := getattr(options, name)) is not None:
+                refuse(name, value, "left out with means", "the file fixes it")
+        problem = Problem.from_file(options.means, options.agents, options.rewards)
+        if options.agents is None and problem.agents == 1:
+            allowed = f"given with {options.means}, whose one row all agents share"
+            refuse("agents", UNSET, allowed, "such as --agents 50")
+        return problem
+    problem = Problem.uniform(options.agents or 50, options.arms or 100, options.rewards)
+    fixed = options.fixed_instance
+    return problem if fixed is None else problem.fixed(fixed, options.root_seed)
+
+
+def _read_candidates(options: Options) -> list[Algorithm] | None:
+    if options.candidates is None:
+        return None
+    from fmab_jax.sweeps import study_file
+
+    document = study_file.read_study(options.candidates)
+    with study_file.as_toml_errors(document):
+        study = study_file.build_study(document)
+        return list(dict.fromkeys(point.config.algorithm for point in study.points))
+
+
+def parse_time(text: str) -> float:
+    """Returns seconds of a text such as "90s", "10m" or "2h".
+
+    Raises:
+        ValueError: If it is none.
+    """
+    parts = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
+    if parts is None:
+        refuse("time", text, "a number and s, m or h", "such as 10m")
+    return float(parts[1]) * _SECONDS[parts[2]]
+
+
+def write_command(algorithm: Algorithm, options: Options) -> str:
+    """Writes the command that runs a configuration."""
+    from fmab_jax.analysis.leaks import NOISE
+
+    words = ["fmab", "run", algorithm.name]
+    known = parameters_of(type(algorithm))
+    for name, parameter in known.items():
+        value = getattr(algorithm, name)
+        if value is UNSET or value == parameter.default:
+            continue
+        text = "none" if value is None else parameter.kind.label(value)
+        if name in NOISE:
+            text = "none" if value is None else repr(value)
+        elif isinstance(parameter.kind, Flag):
+            text = str(value).lower()
+        elif name in ("graph", "components"):
+            text = str(getattr(options, name))
+        words += [f"--{name.replace('_', '-')}", str(text)]
+    for name in ("agents", "arms", "horizon", "means", "fixed_instance"):
+        if (value := getattr(options, name)) is not None:
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    if options.rewards != "bernoulli":
+        words += ["--rewards", options.rewards]
+    return shlex.join(words)
+
+
+def build_document(answer: Plan, command: str) -> dict[str, object]:
+    """Builds the answer for JSON."""
+
+    def build(summary: Summary) -> dict[str, float]:
+        return summary._asdict()
+
+    def read(value: float) -> float | None:
+        return value if math.isfinite(value) else None
+
+    return {
+        "command": command,
+        "holds": answer.holds,
+        "within": read(answer.within),
+        "confidence": answer.confidence,
+        "regret": build(answer.regret),
+        "links": build(answer.links),
+        "numbers": build(answer.numbers),
+        "leak": {view: read(leak) for view, leak in answer.leak.items()},
+        "final_gap": answer.final_gap,
+        "remark": answer.remark,
+        "candidates": answer.candidates,
+        "survivors": list(answer.survivors),
+        "infeasible": list(answer.infeasible),
+        "seeds": answer.seeds,
+        "most_seeds": answer.most_seeds,
+        "missing_seeds": answer.missing_seeds,
+        "second": {"label": answer.second[0], "regret": read(answer.second[1])},
+        "front": [
+            {"label": label, "for": purpose, "regret": regret}
+            for label, purpose, regret in answer.front
+        ],
+        "notes": list(answer.notes),
+        "elapsed_s": answer.elapsed_s,
+    }
+
+
+def write_answer(answer: Plan, command: str, options: Options) -> list[str]:
+    """Writes the answer in lines."""
+    share, sure = f"{100 * answer.within:.3g} %", f"{100 * answer.confidence:.4g} %"
+    if answer.holds:
+        head = (
+            f"Within {share} of the best of {answer.candidates} candidates, with {sure} confidence:"
+        )
+    else:
+        known = f"within {share}" if math.isfinite(answer.within) else "within no bound"
+        head = (
+            f"Not decided. The best so far is {known} of the best of {answer.candidates} "
+            f"candidates, with {sure} confidence; about {answer.missing_seeds:,} more seeds would "
+            "decide:"
+        )
+    leaks = ", ".join(
+        f"{view} {_write_leak(leak)}" for view, leak in answer.leak.items() if not math.isnan(leak)
+    )
+    lines = [*textwrap.wrap(head, 80), "", f"  {command}", ""]
+    lines += [
+        _write_summary("regret at T", answer.regret),
+        _write_summary("links", answer.links),
+        f"  {'leak of one reward':<20} {leaks}",
+        f"  {'gap played at T':<20} {answer.final_gap:.3g}, mean",
+    ]
+    if answer.remark:
+        lines.append(f"  {'note':<20} {answer.remark}; --proven leaves it out")
+    if answer.second[0]:
+        lines.append(f"  {'second':<20} {answer.second[0]}: {answer.second[1]:,.0f} in the race")
+    lines += [
+        f"  {f'with {purpose}':<20} {label}: {regret:,.0f}"
+        for label, purpose, regret in answer.front
+    ]
+    if not answer.holds and len(answer.survivors) > 1:
+        names = ", ".join(answer.survivors[:8])
+        lines += textwrap.wrap(f"May still be the best: {names}", 80)
+    lines += [
+        "",
+        *textwrap.wrap(
+            f"Figures are over 2,000 fresh seeds, with 95 % intervals of the mean. The race took "
+            f"{answer.seeds:,} trials, at most {answer.most_seeds:,} of a candidate, and "
+            f"{answer.elapsed_s:.3g} s.",
+            80,
+        ),
+    ]
+    for note in answer.notes:
+        lines += textwrap.wrap(note, 80, subsequent_indent="  ")
+    return lines
+
+
+def _write_summary(name: str, summary: Summary) -> str:
+    mean, low, high = (f"{x:,.0f}" for x in summary[:3])
+    tail = f"95 % of runs at most {summary.p95:,.0f}, maximum {summary.max:,.0f}"
+    return f"  {name:<20} {mean} [{low}, {high}], {tail}"
+
+
+def _write_leak(leak: float) -> str:
+    return "no bound" if math.isinf(leak) else f"{leak:.4g}"

@@ -1,0 +1,185 @@
+"""Discrete Laplace noise: whole numbers, whose digits tell no rewards apart."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array
+
+from fmab_jax.core import normal, samplers
+from fmab_jax.core.binomials import binomials
+from fmab_jax.core.keys import Words, uniform
+from fmab_jax.core.rare import anywhere, where_any
+from fmab_jax.core.shapes import Bits, Reals, Scalar
+from fmab_jax.mechanisms.base import Mechanism
+from fmab_jax.mechanisms.lattice_sums import Tails, find_epsilon, invert, is_smooth
+
+# Sums of up to so many noises have tails by a mixture of negative binomial laws.
+_MOST_MIXED = 32
+# Above this, e^-level is too small for powers of it; epsilon is then that of one noise.
+_LARGEST_LEVEL = 100.0
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace(Mechanism):
+    """Whole numbers k with probability proportional to e^(-|k| / scale); leaks 1 / scale.
+
+    Source: Ghosh, Roughgarden and Sundararajan, "Universally utility-maximizing privacy mechanisms"
+    (STOC 2009); Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy"
+    (NeurIPS 2020). Sums: computed from their law, which is log-concave.
+    """
+
+    name = "discrete_laplace"
+    title = "discrete Laplace"
+    source = "Ghosh et al., STOC 2009"
+    integers = True
+
+    def sample(self, words: Words, lane: Bits, scale: Reals, draw: int | Bits = 0) -> Reals:
+        """Samples by inversion: P(k >= n) = q^n / (1 + q), q = e^(-1 / scale)."""
+        u = uniform(*words, lane, draw)
+        tail = jnp.minimum(u, 1.0 - u)
+        far = -scale * (normal.log(tail) + jnp.log1p(jnp.exp(-1.0 / scale)))
+        size = jnp.maximum(jnp.floor(far), 0.0)
+        return jnp.where(u < 0.5, -size, size)
+
+    def sample_sum(self, words: Words, lane: Bits, scale: Reals, count: Reals) -> Reals:
+        """Samples from cumulants where these decide, else the noises that are not 0."""
+        shape = jnp.broadcast_shapes(lane.shape, count.shape)
+        lane = jnp.broadcast_to(lane, shape)
+        count = jnp.broadcast_to(count.astype(jnp.float64), shape)
+        cumulants = [count * x for x in _get_cumulants(scale)]
+        smooth = is_smooth(cumulants)
+        guess = samplers.lattice_quantile(uniform(*words, lane), cumulants)
+        small_count = jnp.where(smooth, 0.0, count)
+        guess = jnp.where(smooth, guess, 0.0)
+        return where_any(small_count > 0.0, _add_noises, guess, *words, lane, scale, small_count)
+
+    def log_mgf(self, tilt: Reals, scale: Reals) -> Reals:
+        """Returns -log(1 - sinh^2(tilt / 2) sinh^-2(1 / (2 scale)))."""
+        level, size = 1.0 / scale, jnp.abs(tilt)
+        # The ratio of hyperbolic sines, which may be infinite.
+        ratio = jnp.exp(0.5 * (size - level)) * (jnp.expm1(-size) / jnp.expm1(-level))
+        return -jnp.log1p(-ratio * ratio)
+
+    def farthest_tilt(self, scale: Reals) -> Reals:
+        """Returns 1 / scale."""
+        return 1.0 / scale
+
+    def variance(self, scale: Reals) -> Reals:
+        """Returns 2 q / (1 - q)^2, q = e^(-1 / scale)."""
+        return _get_cumulants(scale)[1]
+
+    def deviation(self, count: Scalar, level: Scalar, scale: Scalar) -> Scalar:
+        """Returns that of Laplace noise, whose moment-generating function is nowhere smaller.
+
+        Source: Boucheron, Lugosi and Massart (2013), section 2.4, for sub-gamma variables.
+        """
+        return scale * (2.0 * jnp.sqrt(count * level) + level)
+
+    def epsilon(self, scale: float, count: int, delta: float) -> float:
+        """Returns 1 / scale, or less up to delta."""
+        level = 1.0 / scale
+        if delta == 0.0 or level > _LARGEST_LEVEL:
+            return level
+        return min(level, _compute_epsilon(level, count, delta))
+
+    def scale(self, epsilon: float, delta: float) -> float:
+        """Returns 1 / epsilon."""
+        return 1.0 / epsilon if epsilon < math.inf else 0.0
+
+
+def _get_cumulants(scale: Scalar) -> tuple[Array, ...]:
+    """Returns six cumulants of one noise."""
+    q, success = jnp.exp(-1.0 / scale), -jnp.expm1(-1.0 / scale)
+    second = 2.0 * q / (success * success)
+    square = 1.0 / (success * success)
+    zero = jnp.zeros_like(second)
+    fourth = second * square * (1.0 + q * (4.0 + q))
+    sixth = second * square * square * (1.0 + q * (26.0 + q * (66.0 + q * (26.0 + q))))
+    return zero, second, zero, fourth, zero, sixth
+
+
+def _add_noises(k0: Array, k1: Array, lane: Bits, scale: Scalar, count: Reals) -> Reals:
+    """Returns sums of ``count`` noises: a binomial number of them are not 0."""
+    words, q = Words(k0, k1), jnp.exp(-1.0 / scale)
+    left = binomials(words, lane, count, 2.0 * q / (1.0 + q), 1)
+
+    def add(state: tuple[Array, Array]) -> tuple[Array, Array]:
+        draw, total = state
+        u = uniform(k0, k1, lane, draw + 2)
+        size = 1.0 + jnp.floor(-scale * normal.log(2.0 * jnp.minimum(u, 1.0 - u)))
+        noise = jnp.where(u < 0.5, -size, size)
+        return draw + 1, total + jnp.where(draw.astype(jnp.float64) < left, noise, 0.0)
+
+    def is_short(state: tuple[Array, Array]) -> Array:
+        return anywhere(jnp.any(state[0].astype(jnp.float64) < left))
+
+    return lax.while_loop(is_short, add, (jnp.uint32(0), jnp.zeros(left.shape)))[1]
+
+
+@functools.lru_cache(maxsize=4096)
+def _compute_epsilon(level: float, count: int, delta: float) -> float:
+    """Returns the epsilon of a sum of noises of scale 1 / level."""
+    return find_epsilon(mix(level, count) if count <= _MOST_MIXED else _invert(level, count), delta)
+
+
+def mix(level: float, count: int) -> Tails:
+    """Returns the tails of a sum of few noises.
+
+    Above 0 the law is a mixture of negative binomial laws of 1, ..., count successes, by partial
+    fractions of its generating function ((1 - q)^2 / (1 - q z) / (1 - q / z))^count.
+    """
+    from scipy.special import gammaln, logsumexp
+    from scipy.stats import nbinom
+
+    success = -math.expm1(-level)
+    square = -math.expm1(-2.0 * level)
+    terms, powers = np.arange(1.0, count + 1.0), np.arange(count)
+
+    def choose(n: Any, k: Any) -> Any:
+        return gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
+
+    # Coefficients of y^power in (1 + q^2 / (square - y))^count, y = 1 - q z.
+    parts = choose(count, terms) - terms * (2.0 * level + math.log(square))
+    late = choose(terms[:, None] + powers - 1.0, powers) - powers * math.log(square)
+    coefficients = logsumexp(parts[:, None] + late, axis=0)
+    coefficients[0] = np.logaddexp(0.0, coefficients[0])
+    successes = count - powers
+    weight = coefficients + (2.0 * count - successes) * math.log(success)
+
+    def point(t: int) -> float:
+        if t == 0:
+            return math.log(-math.expm1(tail(1) + math.log(2.0)))
+        mass = nbinom.logpmf(t, successes, success)
+        return float(logsumexp(weight + mass))
+
+    def tail(t: int) -> float:
+        if t == 0:
+            return float(np.logaddexp(point(0), tail(1)))
+        return float(logsumexp(weight + nbinom.logsf(t - 1, successes, success)))
+
+    return Tails(point, tail)
+
+
+def _invert(level: float, count: int) -> Tails:
+    """Returns the tails of a sum of many noises."""
+    half = math.sinh(0.5 * level)
+
+    def log_mgf(z: Any) -> Any:
+        return -count * np.log1p(-((np.sinh(0.5 * z) / half) ** 2))
+
+    def slope(tilt: float) -> float:
+        up, down = -math.expm1(tilt - level), -math.expm1(-tilt - level)
+        return count * ((1.0 - up) / up - (1.0 - down) / down)
+
+    def spread(tilt: float) -> float:
+        up, down = -math.expm1(tilt - level), -math.expm1(-tilt - level)
+        return count * ((1.0 - up) / up**2 + (1.0 - down) / down**2)
+
+    return invert(log_mgf, slope, spread, level)

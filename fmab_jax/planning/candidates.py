@@ -1,0 +1,263 @@
+"""The candidates of a plan: configured algorithms that leak what is allowed, and can keep budgets.
+
+By default every known algorithm, plug-ins too, over a grid of its own parameters: a parameter
+states the values to try (`fmab_jax.parameters.Parameter.grid`), a flag is tried both ways, and
+round budgets are those that the links allow.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from fmab_jax.algorithms.base import Algorithm, collect_algorithms, ledger_of
+from fmab_jax.algorithms.families.index import IndexPolicy
+from fmab_jax.analysis.leaks import NOISE, at_leak, find_leak
+from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.problems import Problem
+from fmab_jax.errors import Refusal, refuse
+from fmab_jax.parameters import UNSET, Flag, parameters_of
+from fmab_jax.run.configs import build_exchange
+
+# Round budgets to try, as parts of the largest that the links allow.
+_PARTS = (1.0, 0.5, 0.25)
+# Round budgets to try where nothing limits links.
+_ROUNDS = (None, 3, 10)
+_ROUNDS_NAME = "rounds"
+# Policies that choose in every slot take part up to so many slots x agents x arms.
+_MOST_CHOICES = 2 * 10**7
+
+
+class Setting(NamedTuple):
+    """What candidates have to keep, and what there is.
+
+    Attributes:
+        problem: Agents, arms and means.
+        horizon: T.
+        leak: Epsilon of one reward in the view; None for no noise.
+        view: See `fmab_jax.analysis.leaks.find_leak`.
+        links: Most links of a run; infinity for no budget.
+        numbers: Most numbers on all links of a run.
+        bits: Most bits on all links of a run.
+        graph: Graph of the agents; None for none.
+        components: Components of the agents; None for none.
+        server: Whether there is a server.
+        secure: Whether there is a secure sum.
+        proven: Whether only values count that the sources' theorems cover.
+    """
+
+    problem: Problem
+    horizon: int
+    leak: float | None
+    view: str = "messages"
+    links: float = math.inf
+    numbers: float = math.inf
+    bits: float = math.inf
+    graph: object = None
+    components: object = None
+    server: bool = True
+    secure: bool = False
+    proven: bool = False
+
+
+class Candidate(NamedTuple):
+    """A configuration in the race.
+
+    Attributes:
+        algorithm: Configured.
+        label: Its call, such as "kl_se(growth=1.5, split=True)", without the noise.
+        is_sure: Whether its structure keeps all budgets, whatever happens.
+        remark: What no theorem covers; "" for nothing.
+    """
+
+    algorithm: Algorithm
+    label: str
+    is_sure: bool
+    remark: str
+
+
+class Round(NamedTuple):
+    """What a completed round costs: links, numbers and bits, of all arms."""
+
+    links: float
+    numbers: float
+    bits: float
+
+
+def list_candidates(setting: Setting) -> tuple[list[Candidate], list[str]]:
+    """Returns the candidates by default, and notes on what cannot keep the budgets.
+
+    Raises:
+        ValueError: If there is none; the message says what the nearest would need.
+    """
+    candidates: dict[Algorithm, Candidate] = {}
+    notes: list[str] = []
+    problem, slow = setting.problem, []
+    choices = setting.horizon * problem.agents * problem.arms
+    for owner in collect_algorithms().values():
+        if choices > _MOST_CHOICES and issubclass(owner, IndexPolicy):
+            slow.append(owner.title or owner.name)
+            continue
+        for algorithm in _configure_all(owner, setting, notes):
+            if algorithm not in candidates:
+                candidates[algorithm] = describe(algorithm, setting)
+    if slow:
+        notes.append(f"left out, because they choose in every slot: {', '.join(slow)}")
+    if not candidates:
+        reason = "; ".join(dict.fromkeys(notes)) or "no algorithm bounds this leak"
+        field = "links" if math.isfinite(setting.links) else "leak"
+        value = setting.links if field == "links" else setting.leak
+        refuse(field, value, f"more: {reason}", "allow more, or another structure")
+    return list(candidates.values()), list(dict.fromkeys(notes))
+
+
+def check_candidates(algorithms: object, setting: Setting) -> list[Candidate]:
+    """Returns candidates of one's own; refuses those that leak more than is allowed."""
+    candidates: list[Candidate] = []
+    if not isinstance(algorithms, (list, tuple)):
+        refuse("candidates", algorithms, "a list of algorithms", "such as [fmab.kl_se(1)]")
+    for algorithm in algorithms:
+        if not isinstance(algorithm, Algorithm):
+            refuse("candidates", algorithm, "configured algorithms", "such as [fmab.kl_se(1)]")
+        candidate = describe(algorithm, setting)
+        if setting.leak is not None:
+            leak = find_leak(algorithm, setting.problem.agents, setting.view)
+            if not leak <= setting.leak * (1.0 + 1e-9):
+                allowed = f"at most {setting.leak:g} in the view of {setting.view}"
+                refuse(f"leak of {candidate.label}", leak, allowed, "see fmab_jax.at_leak")
+        candidates.append(candidate)
+    if not candidates:
+        refuse("candidates", candidates, "not empty", "leave it out for all known algorithms")
+    return candidates
+
+
+def describe(algorithm: Algorithm, setting: Setting) -> Candidate:
+    """Returns the candidate of a configured algorithm."""
+    exchange = build_exchange(algorithm, setting.problem.agents)
+    cost = cost_of_round(algorithm, exchange, setting.problem.arms)
+    rounds = getattr(algorithm, _ROUNDS_NAME, None)
+    budgets = Round(setting.links, setting.numbers, setting.bits)
+    most = math.inf if rounds is None else float(rounds)
+    # Without messages a budget is kept; without a round budget it is a matter of chance.
+    is_sure = all(
+        math.isinf(budget) or part == 0.0 or part * most <= budget
+        for part, budget in zip(cost, budgets, strict=True)
+    )
+    unproven = [
+        f"{name} = {getattr(algorithm, name):g}"
+        for name, parameter in parameters_of(type(algorithm)).items()
+        if not parameter.is_proven(getattr(algorithm, name))
+    ]
+    remark = f"no theorem covers {', '.join(unproven)}" if unproven else ""
+    return Candidate(algorithm, write_call(algorithm), is_sure, remark)
+
+
+def cost_of_round(algorithm: Algorithm, exchange: Exchange, arms: int) -> Round:
+    """Returns the most that a completed round costs."""
+    links = sum(n for meter, n in exchange.links if meter.priced or meter.side == "server")
+    numbers = exchange.vectors * arms + exchange.numbers
+    return Round(float(links), float(numbers), float(numbers) * algorithm.number_bits(arms))
+
+
+def write_call(algorithm: Algorithm) -> str:
+    """Writes a configuration as a call, without its noise and its network."""
+    hidden = {*NOISE, "graph", "components"}
+    values = {
+        name: getattr(algorithm, name)
+        for name, parameter in parameters_of(type(algorithm)).items()
+        if name not in hidden and getattr(algorithm, name) != parameter.default
+    }
+    return f"{algorithm.name}({', '.join(f'{name}={value!r}' for name, value in values.items())})"
+
+
+def _configure_all(
+    owner: type[Algorithm], setting: Setting, notes: list[str]
+) -> Iterator[Algorithm]:
+    """Configures an algorithm in all ways that the setting allows."""
+    known, agents = parameters_of(owner), setting.problem.agents
+    fixed: dict[str, Any] = {}
+    for name in ("graph", "components"):
+        if name in known:
+            value = getattr(setting, name)
+            if value is None:
+                return
+            fixed[name] = value
+    if setting.leak is None and any(name in known for name in NOISE):
+        fixed |= {name: None for name in NOISE[-1:] if name in known}
+    grids: dict[str, tuple[Any, ...]] = {}
+    for name, parameter in known.items():
+        if name in fixed or name in NOISE or name == _ROUNDS_NAME:
+            continue
+        values = (True, False) if isinstance(parameter.kind, Flag) else parameter.grid
+        if setting.proven:
+            values = tuple(value for value in values if parameter.is_proven(value))
+        if parameter.default is UNSET:
+            if not values:
+                return
+        else:
+            values = (parameter.default, *(v for v in values if v != parameter.default))
+        if len(values) > 1:
+            grids[name] = values
+    for values in itertools.product(*grids.values()):
+        parameters = {**fixed, **dict(zip(grids, values, strict=True))}
+        yield from _configure(owner, parameters, setting, agents, notes)
+
+
+def _configure(
+    owner: type[Algorithm],
+    parameters: Mapping[str, Any],
+    setting: Setting,
+    agents: int,
+    notes: list[str],
+) -> Iterator[Algorithm]:
+    """Configures an algorithm, once for each round budget, if it fits the setting."""
+    try:
+        algorithm = _build(owner, parameters, setting, agents)
+        if algorithm.homogeneous_only:
+            setting.problem.check_homogeneous(owner.name)
+        exchange = build_exchange(algorithm, agents)
+    except Refusal:
+        return
+    if not _has_structure(algorithm, exchange, setting):
+        return
+    cost = cost_of_round(algorithm, exchange, setting.problem.arms)
+    budgets = Round(setting.links, setting.numbers, setting.bits)
+    most = min(
+        budget / part if part else math.inf for part, budget in zip(cost, budgets, strict=True)
+    )
+    name = owner.title or owner.name
+    if most < 1.0:
+        notes.append(f"a round of {name} ({exchange.name}) takes {cost.links:,.0f} links")
+        return
+    if _ROUNDS_NAME not in parameters_of(owner):
+        yield algorithm
+        return
+    rounds: tuple[int | None, ...] = _ROUNDS
+    if math.isfinite(most):
+        notes.append(f"{name} ({exchange.name}): at most {most:,.0f} rounds within the budgets")
+        rounds = (None, *sorted({max(1, math.floor(most * part)) for part in _PARTS}))
+    for value in rounds:
+        try:
+            yield _build(owner, {**parameters, _ROUNDS_NAME: value}, setting, agents)
+        except Refusal:
+            continue
+
+
+def _build(
+    owner: type[Algorithm], parameters: Mapping[str, Any], setting: Setting, agents: int
+) -> Algorithm:
+    if setting.leak is None:
+        return owner(**parameters)
+    return at_leak(owner, setting.leak, agents=agents, view=setting.view, **parameters)
+
+
+def _has_structure(algorithm: Algorithm, exchange: Exchange, setting: Setting) -> bool:
+    """Tells whether there is what the algorithm needs: a server, a secure sum."""
+    uses_server = any(meter.side == "server" for meter, _ in exchange.links)
+    if uses_server and not setting.server:
+        return False
+    seen = [row for row in ledger_of(algorithm, exchange) if row.observation != "actions"]
+    sums = bool(seen) and all(row.observation.startswith("sums over") for row in seen)
+    return setting.secure or setting.view == "actions" or not sums

@@ -1,0 +1,312 @@
+"""The race of a plan: seeds are added until one candidate is surely within x of the best.
+
+All candidates share their seeds, and every bound holds at all looks and for all ordered pairs of
+candidates at once (Bonferroni, which needs no independence). The guarantee comes from the rule that
+stops the race, which compares the winner with every candidate, also with those that get no more
+seeds; giving a candidate no more seeds only saves time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+RACE, LINKS, RARE = 0.8, 0.1, 0.1
+"""Shares of the chance of error: comparisons, budgets, and regrets that no seed has shown yet."""
+
+MOST_OVER = 0.01
+"""Share of runs that may exceed a budget that no structure bounds."""
+
+
+class Goal(NamedTuple):
+    """What a race has to show.
+
+    Attributes:
+        within: x, so that the winner's mean regret is at most (1 + x) times the smallest.
+        confidence: Chance that this holds, at least.
+        worst: Largest regret that a run can have, such as M T times the largest gap.
+        first: Seeds of each candidate at the first look; each further look doubles some.
+        most: Most seeds of a candidate.
+        strict: Bernstein's bound in place of Student's t, which needs normal means.
+    """
+
+    within: float
+    confidence: float
+    worst: float
+    first: int = 200
+    most: int = 10**6
+    strict: bool = False
+
+
+class Sample(NamedTuple):
+    """What the runs of one candidate show, seed by seed.
+
+    Attributes:
+        regret: [seed] at the horizon.
+        is_over: [seed] whether the run exceeds a budget.
+    """
+
+    regret: Float[np.ndarray, " seed"]
+    is_over: Bool[np.ndarray, " seed"]
+
+
+class Verdict(NamedTuple):
+    """The result of a race.
+
+    Attributes:
+        winner: Index of the candidate with the smallest mean among those that keep the budgets; -1
+            if none is shown to.
+        holds: Whether the goal is reached.
+        within: The x that holds now for the winner; infinity for none.
+        survivors: Candidates that may still be the best, the winner first.
+        infeasible: Candidates that exceed a budget.
+        seeds: [candidate] seeds of each.
+        means: [candidate] mean regret of each.
+        looks: Looks that were taken.
+        missing: Estimate of how many more seeds the goal needs, each for the survivors; 0 if it
+            holds.
+    """
+
+    winner: int
+    holds: bool
+    within: float
+    survivors: tuple[int, ...]
+    infeasible: tuple[int, ...]
+    seeds: tuple[int, ...]
+    means: tuple[float, ...]
+    looks: int
+    missing: int
+
+
+Observe = Callable[[Sequence[int], int], Sequence[Sample]]
+
+LOOKS = 60
+"""Most looks of a race: each doubles the seeds of at least one candidate."""
+
+# Seeds that show which candidates exceed a budget.
+_FEW = 8
+
+
+def race(
+    count: int,
+    observe: Observe,
+    goal: Goal,
+    *,
+    is_sure: Sequence[bool] = (),
+    out_of_time: Callable[[], bool] = lambda: False,
+) -> Verdict:
+    """Adds seeds until one candidate is within x of the best, or seeds or time are spent.
+
+    Args:
+        count: Number of candidates.
+        observe: Returns the samples of some candidates for the first so many seeds; the same seed
+            is the same randomness for every candidate.
+        goal: What has to be shown.
+        is_sure: [candidate] whether its structure keeps all budgets; all by default.
+        out_of_time: Whether to stop, asked after every look.
+    """
+    sure = list(is_sure) or [True] * count
+    samples = [Sample(np.empty(0), np.empty(0, bool))] * count
+    # Few seeds show that a budget is exceeded in most runs.
+    for i, sample in _observe(observe, [i for i in range(count) if not sure[i]], _FEW):
+        samples[i] = sample
+    over = _Bounds(goal, samples, sure, np.zeros(count)).judge_budgets()[1]
+    for i, sample in _observe(observe, [i for i in range(count) if not over[i]], goal.first):
+        samples[i] = sample
+    thresholds = np.array([find_threshold(x.regret, goal.worst) for x in samples])
+    for look in range(1, LOOKS + 1):
+        verdict, active = _Bounds(goal, samples, sure, thresholds).judge(look)
+        sizes = {i: min(2 * len(samples[i].regret), goal.most) for i in active}
+        grows = {i: n for i, n in sizes.items() if n > len(samples[i].regret)}
+        if verdict.holds or not grows or look == LOOKS or out_of_time():
+            break
+        for seeds in sorted(set(grows.values())):
+            group = [i for i, n in grows.items() if n == seeds]
+            for candidate, sample in zip(group, observe(group, seeds), strict=True):
+                samples[candidate] = sample
+    return verdict
+
+
+def _observe(observe: Observe, group: Sequence[int], seeds: int) -> Iterable[tuple[int, Sample]]:
+    """Returns candidates with their samples; none for no candidates."""
+    return zip(group, observe(group, seeds), strict=True) if group else ()
+
+
+def find_threshold(regret: Float[np.ndarray, " seed"], worst: float) -> float:
+    """Returns a regret that later runs hardly exceed: beyond it only its chance is bounded."""
+    top, middle = float(np.max(regret)), float(np.median(regret))
+    return min(worst, top + 2.0 * (top - middle))
+
+
+class _Bounds(NamedTuple):
+    """The bounds of one look; see `Goal` and `Sample`."""
+
+    goal: Goal
+    samples: list[Sample]
+    sure: list[bool]
+    thresholds: Float[np.ndarray, " candidate"]
+
+    @property
+    def error(self) -> float:
+        """Chance of error of the whole race."""
+        return 1.0 - self.goal.confidence
+
+    @property
+    def pair_error(self) -> float:
+        """Chance of error of one comparison: of an ordered pair, at a look."""
+        pairs = max(1, len(self.samples) * (len(self.samples) - 1))
+        return RACE * self.error / (2 * pairs * LOOKS)
+
+    def judge(self, look: int) -> tuple[Verdict, list[int]]:
+        """Returns the verdict of a look, and the candidates that need more seeds."""
+        seeds = [len(sample.regret) for sample in self.samples]
+        means = [float(np.mean(sample.regret)) for sample in self.samples]
+        keeps, breaks = self.judge_budgets()
+        infeasible = tuple(i for i, is_broken in enumerate(breaks) if is_broken)
+        allowed = [i for i, is_broken in enumerate(breaks) if not is_broken]
+        verdict = Verdict(
+            -1, False, math.inf, (), infeasible, tuple(seeds), tuple(means), look, missing=0
+        )
+        if not allowed:
+            return verdict, []
+        # Few seeds make a mean small by luck.
+        errors = [float(np.std(x.regret)) / math.sqrt(len(x.regret)) for x in self.samples]
+        leader = min(allowed, key=lambda i: means[i] + 3.0 * errors[i])
+        others = sorted((j for j in allowed if j != leader), key=means.__getitem__)
+        pairs = {j: self._compare(leader, j) for j in others}
+        rare, x = self._rare_cost(leader), self.goal.within
+        margins = {j: pair.margin(x) for j, pair in pairs.items()}
+        holds = keeps[leader] and all(margin >= rare for margin in margins.values())
+        within = max((pair.find_within(rare) for pair in pairs.values()), default=0.0)
+        survivors = [leader, *(j for j in others if not pairs[j].is_worse)]
+        verdict = verdict._replace(
+            winner=leader,
+            holds=holds,
+            within=within if keeps[leader] else math.inf,
+            survivors=tuple(survivors),
+            missing=0 if holds else self._estimate_missing(within, max(seeds)),
+        )
+        noisy = [j for j in others if margins[j] < 0.0]
+        # A candidate with fewer seeds than the leader is what limits their comparison.
+        active = {j for j in noisy if seeds[j] < seeds[leader]}
+        if len(active) < len(noisy) or not noisy:
+            active |= {leader, *noisy}
+        active |= {j for j in others if margins[j] < rare and pairs[j].half_width(x) > 0.25 * rare}
+        return verdict, sorted(active)
+
+    def judge_budgets(self) -> tuple[list[bool], list[bool]]:
+        """Returns which candidates surely keep the budgets, and which surely do not."""
+        # One look more: that of few seeds.
+        error = LINKS * self.error / (2 * len(self.samples) * (LOOKS + 1))
+        keeps, breaks = [], []
+        for sample, is_sure in zip(self.samples, self.sure, strict=True):
+            low, high = bound_share(int(sample.is_over.sum()), len(sample.is_over), error)
+            keeps.append(is_sure or high <= MOST_OVER)
+            breaks.append(not is_sure and low > MOST_OVER)
+        return keeps, breaks
+
+    def _cut(self, candidate: int, seeds: int) -> Float[np.ndarray, " seed"]:
+        return np.minimum(self.samples[candidate].regret[:seeds], self.thresholds[candidate])
+
+    def _rare_cost(self, candidate: int) -> float:
+        """Returns a bound of the mean regret beyond the threshold."""
+        beyond = self.goal.worst - self.thresholds[candidate]
+        if beyond <= 0.0:
+            return 0.0
+        # The first look chose the threshold, so it does not count.
+        later = self.samples[candidate].regret[self.goal.first :]
+        error = RARE * self.error / (len(self.samples) * LOOKS)
+        exceed = int((later > self.thresholds[candidate]).sum())
+        return float(bound_share(exceed, len(later), error)[1] * beyond)
+
+    def _compare(self, i: int, j: int) -> _Pair:
+        """Returns the comparison of two candidates on the seeds that both have."""
+        seeds = min(len(self.samples[i].regret), len(self.samples[j].regret))
+        # Bernstein's bound needs thresholds that do not depend on the data.
+        first = self.goal.first if self.goal.strict else 0
+        # A lower bound of the other's mean may count its rare regrets; Bernstein's needs a range.
+        other = self._cut(j, seeds) if self.goal.strict else self.samples[j].regret[:seeds]
+        cut = [self._cut(i, seeds)[first:], other[first:]]
+        if len(cut[0]) < 2:
+            return _Pair(0, (0.0, 0.0), np.zeros((2, 2)), (0.0, 0.0), self.pair_error, True)
+        means = float(np.mean(cut[0])), float(np.mean(cut[1]))
+        spreads = float(self.thresholds[i]), float(self.thresholds[j])
+        covariance = np.cov(cut)
+        return _Pair(len(cut[0]), means, covariance, spreads, self.pair_error, self.goal.strict)
+
+    def _estimate_missing(self, within: float, seeds: int) -> int:
+        """Estimates how many more seeds x needs: bounds shrink with the root of their number."""
+        if not math.isfinite(within):
+            return seeds
+        return int(seeds * max(1.0, (within / self.goal.within) ** 2 - 1.0))
+
+
+class _Pair(NamedTuple):
+    """Two candidates on the same seeds: the mean of the first less (1 + x) times the second.
+
+    Attributes:
+        seeds: Number of seeds.
+        means: Of both.
+        covariance: Of both.
+        spreads: Range of both.
+        error: Chance that a bound fails.
+        strict: Whether bounds are Bernstein's.
+    """
+
+    seeds: int
+    means: tuple[float, float]
+    covariance: Float[np.ndarray, "2 2"]
+    spreads: tuple[float, float]
+    error: float
+    strict: bool
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the second is surely worse than the first, but for what no seed has shown."""
+        return self.seeds > 1 and self.means[1] - self.means[0] > self.half_width(0.0)
+
+    def half_width(self, within: float) -> float:
+        """Returns the half-width of the one-sided bound of the mean difference."""
+        from scipy.special import stdtrit
+
+        if self.seeds < 2:
+            return math.inf
+        weights = np.array([1.0, -1.0 - within])
+        deviation = math.sqrt(max(0.0, float(weights @ self.covariance @ weights)))
+        if not self.strict:
+            quantile = float(stdtrit(self.seeds - 1, 1.0 - self.error))
+            return quantile * deviation / math.sqrt(self.seeds)
+        # Maurer and Pontil (COLT 2009), theorem 4.
+        log = math.log(2.0 / self.error)
+        spread = self.spreads[0] + (1.0 + within) * self.spreads[1]
+        width = math.sqrt(2.0 * log / self.seeds) * deviation
+        return width + 7.0 * spread * log / (3.0 * (self.seeds - 1))
+
+    def margin(self, within: float) -> float:
+        """Returns how far the first is surely below (1 + x) times the second; negative if not."""
+        return (1.0 + within) * self.means[1] - self.means[0] - self.half_width(within)
+
+    def find_within(self, rare: float) -> float:
+        """Returns the smallest x at which the first is within x of the second."""
+        low, high = 0.0, 1e3
+        if self.margin(low) >= rare:
+            return 0.0
+        if not self.margin(high) >= rare:
+            return math.inf
+        for _ in range(50):
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if self.margin(middle) >= rare else (middle, high)
+        return high
+
+
+def bound_share(events: int, trials: int, error: float) -> tuple[float, float]:
+    """Returns one-sided Clopper-Pearson bounds of a probability, each up to ``error``."""
+    from scipy.special import betaincinv
+
+    low = float(betaincinv(events, trials - events + 1, error)) if events else 0.0
+    high = float(betaincinv(events + 1, trials - events, 1.0 - error)) if events < trials else 1.0
+    return low, high

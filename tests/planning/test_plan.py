@@ -1,0 +1,131 @@
+"""The answer to "what should I run?": candidates, budgets, figures, and a plan that goes on."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import fmab_jax as fmab
+from fmab_jax.cli.main import main
+from fmab_jax.errors import Refusal
+from fmab_jax.planning import plan as planning
+from fmab_jax.planning.candidates import Setting, cost_of_round, list_candidates
+
+PROBLEM = fmab.Problem([0.9, 0.6, 0.3, 0.1], agents=5)
+FIELD = [fmab.kl_se(1, rounds=r) for r in (1, 3, None)] + [fmab.cdp_mab(epsilon_message=1)]
+
+
+@pytest.fixture(scope="module")
+def answer(tmp_path_factory):
+    """Returns a plan, the folder of its trials, and how often it simulated."""
+    store = tmp_path_factory.mktemp("plan")
+    found = fmab.plan(PROBLEM, 2000, leak=1, links=20, candidates=FIELD, within=0.1, store=store)
+    return found, store
+
+
+def test_the_answer_is_the_best_of_many_seeds(answer):
+    """Would catch a winner that is not, and figures of the seeds that chose it."""
+    found, _ = answer
+    means = {}
+    for algorithm in FIELD:
+        data = fmab.simulate(algorithm, PROBLEM, 2000, times=[2000], seeds=4000, root_seed=77)
+        if int(data.links.sel(meter="server").max()) <= 20:
+            means[algorithm] = float(data.regret.mean())
+    assert found.holds and means[found.algorithm] <= 1.1 * min(means.values())
+    assert found.regret.low < means[found.algorithm] * 1.05
+    assert found.regret.low <= found.regret.mean <= found.regret.high <= found.regret.max
+    assert found.links.max <= 20 and found.leak["messages"] == 1
+    assert found.candidates == 4 and found.survivors[0] == found.label
+
+
+def test_a_plan_goes_on_where_it_was_killed(answer):
+    """Would catch a plan that simulates stored trials again, or answers otherwise with them."""
+    found, store = answer
+    trials = {path: path.stat().st_mtime_ns for path in store.rglob("chunks/*")}
+    # As if it was killed in the looks that doubled the seeds.
+    lost = [path for path in trials if path.is_relative_to(store / "seeds-1")]
+    assert lost and len(lost) < len(trials)
+    for path in lost:
+        path.unlink()
+    again = fmab.plan(PROBLEM, 2000, leak=1, links=20, candidates=FIELD, within=0.1, store=store)
+    assert again._replace(elapsed_s=0) == found._replace(elapsed_s=0)
+    rest = {path: time for path, time in trials.items() if path not in lost}
+    assert rest == {path: path.stat().st_mtime_ns for path in rest}
+
+
+def test_candidates_keep_leak_and_links():
+    """Would catch a candidate that leaks more, or a round budget above the links."""
+    setting = Setting(PROBLEM, 2000, 2.0, links=15, graph="ring")
+    field, notes = list_candidates(setting)
+    names = {candidate.algorithm.name for candidate in field}
+    assert {"cdp", "kl_se", "ddp", "kl_se_graph"} <= names and "dist_dp_se" not in names
+    for candidate in field:
+        assert fmab.find_leak(candidate.algorithm, 5) <= 2 * (1 + 1e-9)
+        rounds = getattr(candidate.algorithm, "rounds", None)
+        if candidate.is_sure and rounds is not None:
+            exchange = candidate.algorithm.exchange(5)
+            cost = cost_of_round(candidate.algorithm, exchange, 4)
+            assert rounds * cost.links <= 15
+    assert any("at most 3 rounds" in note for note in notes)
+    assert any("scale = 0.3" in candidate.remark for candidate in field)
+    proven, _ = list_candidates(setting._replace(proven=True))
+    assert len(proven) < len(field) and not any(c.remark for c in proven)
+    secure, _ = list_candidates(setting._replace(secure=True))
+    assert "dist_dp_se" in {candidate.algorithm.name for candidate in secure}
+    peers, _ = list_candidates(setting._replace(server=False, links=math.inf))
+    assert {"ddp", "kl_se_graph"} <= {c.algorithm.name for c in peers}
+    assert not {"cdp", "kl_se"} & {c.algorithm.name for c in peers}
+
+
+def test_trials_are_read_seed_by_seed():
+    """Would catch links that have no price, and numbers for bits."""
+    algorithm = fmab.kl_se_graph(1, graph="ring")
+    data = fmab.sweep({"a": algorithm}, PROBLEM, horizon=500, seeds=6, times=[500])
+    trials = planning.extract_trials(data.isel(algorithm=0), algorithm, 4)
+    alone = fmab.simulate(algorithm, PROBLEM, 500, seeds=6, times=[500])
+    priced = alone.links.isel(time=-1).sel(meter=alone.priced)
+    assert (trials["links"] == priced.sum("meter").values).all()
+    assert (trials["regret"] == alone.regret.values[:, -1]).all()
+    assert (trials["bits"] == 64 * trials["numbers"]).all()
+    summary = planning.summarise(np.arange(101.0))
+    assert summary.mean == 50 and summary.p95 == 95 and summary.max == 100
+    assert summary.high - summary.mean == pytest.approx(5.7843, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "start"),
+    [
+        ({"links": 0.5, "candidates": FIELD[:1]}, "links=0.5: must be more: every candidate"),
+        ({"within": 0}, "within=0: must be a number in (0, 10]"),
+        ({"view": "all"}, "view='all': must be 'messages' or 'sum' or 'actions'"),
+        ({"candidates": [fmab.kl_se(3)]}, "leak of kl_se()=3.0: must be at most 1"),
+        ({"candidates": []}, "candidates=[]: must be not empty"),
+        ({"max_seeds": 10}, "max_seeds=10: must be a whole number in [200"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused_in_a_line(changes, start):
+    """Would catch a budget that nothing meets and that is met by nobody's candidate."""
+    with pytest.raises(Refusal) as caught:
+        fmab.plan(PROBLEM, 100, **({"leak": 1} | changes))
+    assert str(caught.value).startswith(start)
+
+
+def test_the_command_line_writes_a_command_that_runs(tmp_path, capsys):
+    """Would catch an answer that cannot be pasted, and keys that are missing."""
+    study = tmp_path / "study.toml"
+    study.write_text(
+        "algorithm = 'kl_se'\nhorizon = 500\nseeds = 2\n"
+        "[problem]\nagents = 5\narms = 3\n[parameters]\nepsilon = 1\nrounds = [1, 4]\n"
+    )
+    words = ["plan", "--agents", "5", "--arms", "3", "--horizon", "500", "--leak", "1"]
+    words += ["--candidates", str(study), "--within", "0.5", "--format", "json"]
+    assert main(words) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert {"command", "regret", "links", "leak", "within", "confidence"} <= set(answer)
+    assert {"candidates", "survivors", "seeds"} <= set(answer) and answer["candidates"] == 2
+    command = answer["command"].split()
+    assert command[:3] == ["fmab", "run", "kl_se"] and "--epsilon" in command
+    assert main([*command[1:], "--seeds", "20", "--no-figure", "--no-data"]) == 0
+    assert main([*words[:-2], "--time", "soon"]) == 2
+    assert "--time soon: must be a number and s, m or h" in capsys.readouterr().err

@@ -1,0 +1,135 @@
+"""The race: who wins, which seeds it takes, and that it is not misled."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fmab_jax.planning.race import Goal, Sample, bound_share, race
+
+
+def play(sampler, count, goal, over=None, **options):
+    """Races candidates whose regrets a function of candidate and seeds draws."""
+
+    def observe(group, seeds):
+        none = np.zeros(seeds, bool)
+        return [
+            Sample(sampler(i)[:seeds], none if over is None else over(i)[:seeds]) for i in group
+        ]
+
+    return race(count, observe, goal, **options)
+
+
+def gamma(means, seed, most=2**16):
+    """Returns a sampler of skewed regrets that share half of their randomness."""
+    common = np.random.default_rng((seed, 0)).gamma(4.0, 0.25, most)
+
+    def draw(i):
+        own = np.random.default_rng((seed, 1, i)).gamma(4.0, 0.25, most)
+        return means[i] * (0.5 * common + 0.5 * own)
+
+    return draw
+
+
+GOAL = Goal(within=0.05, confidence=0.95, worst=500.0, first=200, most=2**16)
+
+
+def test_the_best_wins_with_few_seeds_of_the_others():
+    """Would catch uniform allocation, and a winner that is not the best."""
+    means = [100.0, 130.0, 160.0, 300.0, 1000.0]
+    verdict = play(gamma(means, 1), 5, GOAL._replace(worst=5000.0))
+    assert verdict.holds and verdict.winner == 0
+    assert verdict.survivors == (0,)
+    assert max(verdict.seeds[3:]) <= 800 and verdict.seeds[0] > 1000
+
+
+def test_a_tie_ends_the_race():
+    """Would catch a race that goes on until it tells equal candidates apart."""
+    verdict = play(gamma([100.0, 100.0, 101.0], 2), 3, GOAL)
+    assert verdict.holds and verdict.within <= 0.05
+    assert set(verdict.survivors) == {0, 1, 2}
+
+
+def test_the_share_of_right_answers_is_as_stated():
+    """Would catch bounds without a correction for looks and pairs: 19 candidates 7 % worse."""
+    means = [100.0, *np.full(19, 107.0)]
+    wins = 0
+    for seed in range(100):
+        verdict = play(gamma(means, 10 + seed, 2**14), 20, GOAL._replace(most=2**14))
+        wins += verdict.winner == 0 if verdict.holds else 1
+    assert stats.binomtest(wins, 100, 0.95, alternative="less").pvalue > 1e-6
+    assert wins >= 95
+
+
+def test_a_rare_catastrophe_is_paid_for():
+    """Would catch a winner whose catastrophes no seed of the race has shown."""
+
+    def draw(i):
+        regret = gamma([100.0, 120.0], 3)(i)
+        # The first loses 20,000 in one run of 500: its mean is 140.
+        rare = np.random.default_rng(4).random(len(regret)) < (0.002 if i == 0 else 0.0)
+        return np.where(rare, 20_000.0, regret)
+
+    few = GOAL._replace(worst=20_000.0, most=400)
+    verdict = play(draw, 2, few)
+    assert not verdict.holds and verdict.missing > 0
+    verdict = play(draw, 2, few._replace(within=0.1, most=2**16))
+    assert verdict.winner == 1 and verdict.within < 0.1
+
+
+def test_budgets_are_kept_by_the_winner():
+    """Would catch a winner that exceeds a budget, and a chance budget that nothing shows."""
+
+    def over(i):
+        return np.random.default_rng(5).random(2**16) < (1.0, 0.002, 0.0)[i]
+
+    verdict = play(gamma([50.0, 100.0, 200.0], 6), 3, GOAL, over, is_sure=[False, False, True])
+    assert verdict.infeasible == (0,) and verdict.seeds[0] == 8
+    assert verdict.holds and verdict.winner == 1
+    # With 200 seeds nothing shows that the second keeps the budget.
+    verdict = play(
+        gamma([50.0, 100.0, 200.0], 6),
+        3,
+        GOAL._replace(most=200),
+        over,
+        is_sure=[False, False, True],
+    )
+    assert not verdict.holds and math.isinf(verdict.within)
+
+
+def test_no_candidate_within_the_budgets_has_no_winner():
+    """Would catch a winner although all exceed the budget."""
+    verdict = play(
+        gamma([50.0, 100.0], 7), 2, GOAL, lambda i: np.ones(2**16, bool), is_sure=[False, False]
+    )
+    assert verdict.winner == -1 and verdict.infeasible == (0, 1)
+
+
+def test_strict_bounds_take_more_seeds():
+    """Would catch a strict race that uses the normal quantile."""
+    means = [100.0, 130.0]
+    plain, strict = (
+        play(gamma(means, 8), 2, GOAL._replace(strict=strict)) for strict in (False, True)
+    )
+    assert plain.holds and strict.holds and plain.winner == strict.winner == 0
+    assert sum(strict.seeds) >= sum(plain.seeds)
+
+
+def test_time_ends_a_race_with_what_holds_now():
+    """Would catch a bare winner after the time is spent."""
+    verdict = play(gamma([100.0, 101.0], 9), 2, GOAL, out_of_time=lambda: True)
+    assert not verdict.holds and verdict.looks == 1
+    assert set(verdict.survivors) == {0, 1} and verdict.missing > 0
+
+
+@pytest.mark.parametrize(("events", "trials"), [(0, 0), (0, 50), (3, 50), (50, 50)])
+def test_bounds_of_a_share_are_those_of_clopper_and_pearson(events, trials):
+    """Would catch an error that is split in two, or ends that are swapped."""
+    low, high = bound_share(events, trials, 0.01)
+    if not trials:
+        assert (low, high) == (0.0, 1.0)
+        return
+    expected = stats.binomtest(events, trials).proportion_ci(0.98)
+    assert low == pytest.approx(expected.low, abs=1e-12)
+    assert high == pytest.approx(expected.high, abs=1e-12)
