@@ -22,7 +22,7 @@ from fmab_jax.core.outputs import (
     finish_accumulators,
     start_accumulators,
 )
-from fmab_jax.core.shapes import STATIC, Integer, PerArm, PerRow, PyTree, Scalar, Truth
+from fmab_jax.core.shapes import STATIC, Integer, PerArm, PerRow, PyTree, Reals, Scalar, Truth
 from fmab_jax.core.trials import Outcome
 from fmab_jax.draws import ByAgent, Draws
 from fmab_jax.draws.base import Arms, Round
@@ -57,7 +57,7 @@ class Epoch(NamedTuple):
     previous: Scalar
     pulls: Scalar
     fresh: Scalar
-    params: dict[str, Scalar]
+    params: dict[str, Reals]
     mechanism: Mechanism = LAPLACE
 
 
@@ -113,7 +113,7 @@ class _Equations(Protocol):
     """The functions of an `Elimination` that a run calls."""
 
     @staticmethod
-    def budget(params: dict[str, Scalar]) -> Scalar | float: ...
+    def budget(params: dict[str, Reals]) -> Scalar | float: ...
     @staticmethod
     def pulls_per_arm(epoch: Epoch) -> Scalar: ...
     @staticmethod

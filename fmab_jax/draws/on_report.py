@@ -36,11 +36,13 @@ class Reports(NamedTuple):
         agent: [1, place] the agent.
         pulls: [1, place] pulls of each arm since its last report.
         epochs: [1, place] epochs since then, which is also the number of Laplace variables.
+        scale: [1, place] scale of its noise; None if all agents have one.
     """
 
     agent: Table
     pulls: Table
     epochs: Table
+    scale: Table | None = None
 
 
 @jax.tree_util.register_dataclass
@@ -94,6 +96,9 @@ class OnReport(Draws):
         reports = Reports(
             *(Table(x[None], jnp.int32(0)) for x in (agent, pulls[agent], epochs[agent]))
         )
+        if self.ratios is not None:
+            scale = round_.scale * self.ratios[agent]
+            reports = reports._replace(scale=Table(scale[None], jnp.int32(0)))
         return reports, LastReport(
             jnp.where(reports_now, round_.pulls, memory.pulls),
             jnp.where(reports_now, number, memory.epoch),
@@ -106,14 +111,16 @@ class OnReport(Draws):
 
         def add_agent(place: Array, state: tuple[Array, Table]) -> tuple[Array, Table]:
             total, reported = state
-            agent, pulls, epochs = (table[place] for table in round_.reports)
+            agent, pulls, epochs = (table[place] for table in round_.reports[:3])
             exists = place < count
             lane = agent.astype(jnp.uint32) * jnp.uint32(self.arms) + arms["arm"]
             params = (x[agent] if isinstance(x, Table) else x for x in arms["parameters"])
             pulls = jnp.where(alive & exists & (round_.fresh > 0.0), pulls, 0.0)
             message = self.law.total(*round_.rewards, lane, pulls, *params)
             if self.noisy:
-                noise = self.mechanism.sample_sum(round_.noise, lane, round_.scale, epochs)
+                scales: Table | None = round_.reports.scale
+                scale = round_.scale if scales is None else scales[place]
+                noise = self.mechanism.sample_sum(round_.noise, lane, scale, epochs)
                 message = message + rounded(noise)
             if self.remembers:
                 message = reported[agent] + message
