@@ -59,7 +59,7 @@ class Epoch(NamedTuple):
     previous: Scalar
     pulls: Scalar
     fresh: Scalar
-    params: dict[str, Scalar]
+    params: dict[str, Reals]
     mechanism: Mechanism = LAPLACE
 
 
@@ -115,7 +115,7 @@ class _Equations(Protocol):
     """The functions of an `Elimination` that a run calls."""
 
     @staticmethod
-    def budget(params: dict[str, Scalar]) -> Scalar | float: ...
+    def budget(params: dict[str, Reals]) -> Scalar | float: ...
     @staticmethod
     def pulls_per_arm(epoch: Epoch) -> Scalar: ...
     @staticmethod

@@ -28,7 +28,7 @@ from fmab_jax.core.curves import Line, start_curves
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.rare import map_distinct
 from fmab_jax.core.segments import Ends, reward_keys
-from fmab_jax.core.shapes import Integer, PyTree, Scalar
+from fmab_jax.core.shapes import Integer, PyTree, Reals, Scalar
 from fmab_jax.core.trials import Outcome, checked
 from fmab_jax.draws import Draws
 from fmab_jax.draws.base import Arms, Round, map_constants
@@ -188,7 +188,7 @@ def precompute(trial: BoundElimination, plan: Plan) -> PyTree:
     """Returns the results of `Elimination.precompute` for all trials."""
     inputs = {name: getattr(plan.epoch, name) for name in trial.precompute_fields}
 
-    def compute(inputs: dict[str, Array], radius: Scalar, params: dict[str, Scalar]) -> PyTree:
+    def compute(inputs: dict[str, Array], radius: Scalar, params: dict[str, Reals]) -> PyTree:
         values: dict[str, object] = {**inputs, "params": params, "mechanism": trial.draws.mechanism}
         nan = jnp.full((), jnp.nan)
         epoch = Epoch._make(values.get(name, nan) for name in Epoch._fields)

@@ -181,11 +181,13 @@ class DEMABTrial:
 
 def _count_pulls(trial: DEMABTrial, phase: Integer, noises: Array) -> Scalar:
     """Returns m_l for sums with this number of noise variables."""
-    gap_halved = jnp.ldexp(jnp.ones(()), phase)
-    pulls = 64.0 * gap_halved * gap_halved * trial.log
-    double = 2.0 * trial.log
-    noise = jnp.maximum(jnp.sqrt(noises.astype(jnp.float64) * double), double) * math.sqrt(8.0)
-    return jnp.ceil(jnp.maximum(pulls, 8.0 * gap_halved * noise * trial.scale))
+    inverse_gap = jnp.ldexp(jnp.ones(()), phase)
+    pulls = 64.0 * inverse_gap * inverse_gap * trial.log
+    twice_log = 2.0 * trial.log
+    noise = jnp.maximum(jnp.sqrt(noises.astype(jnp.float64) * twice_log), twice_log) * math.sqrt(
+        8.0
+    )
+    return jnp.ceil(jnp.maximum(pulls, 8.0 * inverse_gap * noise * trial.scale))
 
 
 def _cut_slots(slots: Scalar, most: Array) -> Integer:

@@ -61,6 +61,8 @@ class KLSE(LikelihoodElimination):
             remedy = "take laplace, or drop the secure sum"
             refuse("mechanism", self.noise.text(), "laplace over a secure sum", remedy)
         for name in ("secure", "split"):
+            if getattr(self, name) and isinstance(self.epsilon, tuple):
+                refuse(name, True, "False where agents differ in epsilon", "give one epsilon")
             if getattr(self, name) and self.participation < 1.0:
                 remedy = "let everybody report, or drop it"
                 refuse(name, True, "False where participation is below 1", remedy)

@@ -262,6 +262,9 @@ def expose_rounds(
         return "no arm can leave in the first rounds"
     weights = np.asarray(getattr(trial.draws, "weights", ()))
     row_of = int(np.argmax(weights)) if weights.size else 0
+    if trial.draws.ratios is not None and getattr(trial.draws, "counts", None) is None:
+        # Each agent has its own noise: the smallest hides least.
+        row_of = int(np.argmin(np.asarray(trial.draws.ratios)[: exchange.agents]))
     trial = replace(trial, draws=replace(trial.draws, law=_FixedRewards(row_of * ARMS + ARM)))
     start = row, trial, root, max(1, events.BATCH // trial.elements()), slots()
     if sees_waits:

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from fmab_jax import accounts, elimination
 from fmab_jax.algorithms.base import Disclosure
@@ -200,7 +200,7 @@ def expose_uploads(
     root: np.uint32,
     over: int = 1,
     is_member: bool = False,
-) -> Uploads:
+) -> Uploads | str:
     """Returns the exposure of messages, or of sums over agents, one of which may be the viewer."""
     problem = events.make_zero_problem(exchange.agents)
     secure, shares = algorithm.sums_securely, algorithm.shares_arms
@@ -223,8 +223,17 @@ def expose_uploads(
             weights = weights / weights[0]
         if is_member:
             weights[1] = 0.0
+    ratios = algorithm.noise_ratios(exchange)
+    if ratios is not None:
+        if over not in (1, exchange.reporting):
+            return "the noises of sums differ; single messages are shown"
+        order = _order_agents(exchange.weights, ratios, over)
+        ratios = ratios[order][:agents]
+        if weights is not None:
+            weights = exchange.weights[order] / exchange.weights[order[0]]
+            weights[1] *= not is_member
     size = events.BATCH if agents <= 2 else max(1, 4 * events.BATCH // agents)
-    draws = make_agent_draws(trial.draws, agents * size, secure)
+    draws = make_agent_draws(trial.draws, agents * size, secure, ratios)
     return Uploads(
         *(row, view, words, replace(trial, draws=draws), problem.bind(None), root, size),
         rounds=int(min(events.UPLOADS, count_rounds(algorithm, trial))),
@@ -235,19 +244,40 @@ def expose_uploads(
     )
 
 
-def make_agent_draws(draws: Draws, rows: int, secure: bool) -> ByAgent:
+def _order_agents(
+    weights: Float[np.ndarray, " agent"], ratios: Float[np.ndarray, " agent"], over: int
+) -> Int[np.ndarray, " place"]:
+    """Returns the agents of a message or sum that leaks most: whose reward changes, the viewer.
+
+    The reward that changes weighs most and has the smallest noise; the viewer takes out the largest
+    noise of a sum.
+    """
+    order = np.lexsort((ratios, -weights))
+    if over == 1:
+        return order
+    order = order[:over]
+    viewer = 1 + int(np.argmax((weights * ratios)[order[1:]]))
+    order[[1, viewer]] = order[[viewer, 1]]
+    return order
+
+
+def make_agent_draws(
+    draws: Draws, rows: int, secure: bool, ratios: Float[np.ndarray, " agent"] | None = None
+) -> ByAgent:
     """Returns draws of ``rows`` agents that all report their own sums.
 
     Args:
         draws: Whose rewards, noise and memory.
         rows: How many.
         secure: Whether the noise of each is drawn as that of a secure sum.
+        ratios: [agent] of `Draws.ratios`, of the agents of a run.
     """
     summed = secure and draws.noisy
     counts = table(np.tile(draws.mechanism.tabulate(1), rows)[None]) if summed else None
     fields = {name: getattr(draws, name) for name in Draws.__dataclass_fields__}
     fields |= {"real": np.ones(rows, bool), "weights": np.empty(0), "counts": counts}
     fields |= {"noise_weights": np.ones(rows if summed else 0), "secure": False}
+    fields["ratios"] = None if ratios is None else np.tile(ratios, rows // len(ratios))
     return ByAgent(
         **fields,
         partial_participation=False,

@@ -88,6 +88,7 @@ def execute(call: Call[Options]) -> None:
     from fmab_jax.algorithms.families.paper import PaperElimination
     from fmab_jax.analysis import theory, words
     from fmab_jax.core.instances import TIE
+    from fmab_jax.core.per_agent import write_numbers
     from fmab_jax.core.rewards import Bernoulli
     from fmab_jax.errors import refuse
     from fmab_jax.sweeps import grid, study_file
@@ -102,6 +103,9 @@ def execute(call: Call[Options]) -> None:
     assert isinstance(algorithm, PaperElimination)
     if algorithm.scale != 1.0:
         refuse("scale", algorithm.scale, "1 for the theorems", "leave it out")
+    by_agent = algorithm.epsilon_message
+    if isinstance(by_agent, tuple):
+        refuse("epsilon_message", write_numbers(by_agent), "one number for the theorems", "drop it")
     problem = config.problem
     if problem.world is not None:
         allowed = "left out: no theorem covers means that change"

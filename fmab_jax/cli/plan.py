@@ -112,7 +112,7 @@ def execute(call: Call[Options]) -> None:
         secure=options.secure,
         within=options.within,
         confidence=options.confidence,
-        candidates=_read_candidates(options),
+        candidates=_read_candidates(options, problem),
         proven=options.proven,
         strict=options.strict,
         time=None if options.time is None else parse_time(options.time),
@@ -121,7 +121,7 @@ def execute(call: Call[Options]) -> None:
         root_seed=options.root_seed,
         progress=options.format == "text",
     )
-    command = write_command(answer.algorithm, options)
+    command = write_command(answer.algorithm, problem, options)
     if options.format == "json":
         print(json.dumps(build_document(answer, command), indent=1))
         return
@@ -145,7 +145,7 @@ def _read_problem(options: Options) -> Problem:
     return problem if fixed is None else problem.fixed(fixed, options.root_seed)
 
 
-def _read_candidates(options: Options) -> list[Algorithm] | None:
+def _read_candidates(options: Options, problem: Problem) -> list[Algorithm] | None:
     if options.candidates is None:
         return None
     from fmab_jax.sweeps import study_file
@@ -153,6 +153,14 @@ def _read_candidates(options: Options) -> list[Algorithm] | None:
     document = study_file.read_study(options.candidates)
     with study_file.as_toml_errors(document):
         study = study_file.build_study(document)
+        for config in (point.config for point in study.points):
+            # A leak is solved for a number of agents.
+            sizes = {"agents": config.problem.agents, "arms": config.problem.arms}
+            for name, size in (sizes | {"horizon": config.horizon}).items():
+                wanted = getattr(problem, name, options.horizon)
+                if size != wanted:
+                    allowed = f"{wanted} in the study of candidates, as in the plan"
+                    refuse(name, size, allowed, "change the study or the plan")
         return list(dict.fromkeys(point.config.algorithm for point in study.points))
 
 
@@ -168,7 +176,7 @@ def parse_time(text: str) -> float:
     return float(parts[1]) * _SECONDS[parts[2]]
 
 
-def write_command(algorithm: Algorithm, options: Options) -> str:
+def write_command(algorithm: Algorithm, problem: Problem, options: Options) -> str:
     """Writes the command that runs a configuration."""
     from fmab_jax.analysis.leaks import NOISE
 
@@ -183,12 +191,17 @@ def write_command(algorithm: Algorithm, options: Options) -> str:
             text = "none" if value is None else repr(value)
         elif isinstance(parameter.kind, Flag):
             text = str(value).lower()
-        elif name in ("graph", "components"):
-            text = str(getattr(options, name))
+        elif (typed := getattr(options, name, None)) is not None:
+            text = str(typed)
         words += [f"--{name.replace('_', '-')}", str(text)]
-    for name in ("agents", "arms", "horizon", "means", "fixed_instance"):
-        if (value := getattr(options, name)) is not None:
-            words += [f"--{name.replace('_', '-')}", str(value)]
+    words += ["--agents", str(problem.agents), "--horizon", str(options.horizon)]
+    if options.means is None:
+        words += ["--arms", str(problem.arms)]
+    else:
+        words += ["--means", options.means]
+    if options.fixed_instance is not None:
+        words += ["--fixed-instance", str(options.fixed_instance)]
+        words += ["--root-seed", str(options.root_seed)]
     if options.rewards != "bernoulli":
         words += ["--rewards", options.rewards]
     return shlex.join(words)

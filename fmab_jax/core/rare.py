@@ -317,7 +317,7 @@ def map_distinct(function: Callable[..., T], *operands: PyTree) -> T:
     map_all = map_in_blocks(apply, _CACHED // _DISTINCT)
     if is_accelerated() or size <= _DISTINCT:
         return map_all(*arrays)
-    bits = jnp.stack([_bits(x) for x in arrays], axis=1)
+    bits = jnp.concatenate([_bits(x).reshape(size, -1) for x in arrays], axis=1)
     _, first, group = jnp.unique(
         bits, axis=0, size=_DISTINCT, return_index=True, return_inverse=True
     )

@@ -1,7 +1,7 @@
 """The random draws of an epoch: one class for each way to sum over agents.
 
 * `AgentSum`: agents of one mean, which all report.
-* `Groups`: groups of agents of one weight, which all report; means may differ.
+* `Groups`: groups of agents of one weight and noise, which all report; means may differ.
 * `ByAgent`: a row for each agent, which acts on it while messages travel.
 * `OnReport`: some agents report in a round; each is drawn when it reports.
 * `SplitArms`: agents share the arms out.
@@ -66,15 +66,20 @@ def choose(
     if exchange.alone:
         return AgentSum(**fields, counts=None)
     partial, waits = exchange.reporting < agents, exchange.wait > 0
+    ratios = algorithm.noise_ratios(exchange) if noisy else None
+    padded = None if ratios is None else np.pad(ratios, (0, padded_agents - agents))
     private_waits = algorithm.waits_privately
     real = np.arange(padded_agents) < agents
     if partial and not waits and (constant_scale or not cumulative or not noisy):
-        return OnReport(**fields | {"real": real})
+        return OnReport(**fields | {"real": real, "ratios": padded})
     by_group = (sum_agents or secure) and not partial and not (waits and private_waits)
-    groups = [np.flatnonzero(weights == x) for x in np.unique(weights)] if by_group else []
+    groups = _group_agents(weights, ratios) if by_group else []
     sizes = np.array([len(group) for group in groups], np.float64)
     group_weights = np.array([weights[group[0]] for group in groups] if len(groups) > 1 else [])
     counts = _tabulate_in_row(algorithm.noise, [1] if secure else sizes) if by_group else None
+    if ratios is not None:
+        first_ratios = ratios[[group[0] for group in groups]] if by_group else padded
+        fields["ratios"] = first_ratios
     if waits or partial or not (sum_agents and by_group):
         uniform = partial or len(groups) == 1
         agent_weights = np.pad(weights, (0, padded_agents - agents))
@@ -95,6 +100,14 @@ def choose(
     first = np.array([group[0] for group in groups], np.int32)
     fields |= {"sizes": sizes, "weights": group_weights, "first": first, "counts": counts}
     return Groups(**fields, heterogeneous=heterogeneous, membership=table(membership))
+
+
+def _group_agents(weights: np.ndarray, ratios: np.ndarray | None) -> list[np.ndarray]:
+    """Returns the agents of each weight, or of each weight and scale of noise."""
+    if ratios is None:
+        return [np.flatnonzero(weights == x) for x in np.unique(weights)]
+    pairs, group = np.unique(np.stack([weights, ratios]), axis=1, return_inverse=True)
+    return [np.flatnonzero(group.reshape(-1) == n) for n in range(pairs.shape[1])]
 
 
 def _tabulate(mechanism: Mechanism, numbers: Iterable[float]) -> Table:

@@ -69,6 +69,8 @@ class Draws:
         segments: Segments of the world; 0 if means do not change.
         agents: M.
         reporting: N, the agents that report in a round.
+        ratios: [row] scale of the noise of each row, an agent or a group, over that of the round;
+            None if all agents have one scale.
     """
 
     law: Law = field(metadata=STATIC)
@@ -80,6 +82,7 @@ class Draws:
     segments: int = field(metadata=STATIC)
     agents: Scalar
     reporting: Scalar
+    ratios: Float[Array, " row"] | None = field(default=None, kw_only=True)
 
     @property
     @abstractmethod
@@ -97,6 +100,10 @@ class Draws:
     def lanes(self) -> int:
         """The count of numbers that are drawn at once for an arm."""
         return max([1, *(shape[0] for shape in self.sums.values() if shape)])
+
+    def scale_rows(self, round_: Round) -> Reals:
+        """Returns the scale of the noise, [1, row] if rows differ."""
+        return round_.scale if self.ratios is None else round_.scale * self.ratios[None]
 
     @property
     def ranked(self) -> bool:
@@ -232,4 +239,5 @@ def sample_noise(draws: Draws, round_: Round, lane: Bits, counts: Table) -> Real
 
         return counts.apply(of_groups, *arrays)
 
-    return rounded(draws.mechanism.sample_tabulated(round_.noise, lane, round_.scale, read))
+    scale = draws.scale_rows(round_)
+    return rounded(draws.mechanism.sample_tabulated(round_.noise, lane, scale, read))

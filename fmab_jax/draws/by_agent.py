@@ -87,7 +87,8 @@ class ByAgent(Draws):
         if not self.noisy:
             return {"rewards": rewards}
         if self.counts is None:
-            noise = rounded(self.mechanism.sample(round_.noise, lane, round_.scale))
+            scale = self.scale_rows(round_)
+            noise = rounded(self.mechanism.sample(round_.noise, lane, scale))
             noise = jnp.where(real, noise, 0.0)
             if self.noise_in_rewards:
                 return {"rewards": rewards + noise}

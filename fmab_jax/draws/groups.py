@@ -1,4 +1,4 @@
-"""Groups of agents of one weight, which all report: one draw of rewards per group and arm.
+"""Groups of agents of one weight and noise, which all report: one draw of rewards per arm of each.
 
 If means differ, the cumulants add up over pulls and over agents. If the cumulants determine the law
 of the sum, the sum is one draw. If they determine it to within one step, the distribution function
@@ -43,7 +43,7 @@ _ROWS = 4
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Groups(Draws):
-    """Agents of one weight are a group; the means of its agents may differ.
+    """Agents of one weight and one noise are a group; the means of its agents may differ.
 
     Attributes:
         heterogeneous: Whether the means of agents differ.

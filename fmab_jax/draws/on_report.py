@@ -46,11 +46,13 @@ class Reports(NamedTuple):
         pulls: [1, place] pulls of each arm since its last report; [1, place x segment] if means
             change.
         epochs: [1, place] epochs since then, which is also the number of Laplace variables.
+        scale: [1, place] scale of its noise; None if all agents have one.
     """
 
     agent: Table
     pulls: Table
     epochs: Table
+    scale: Table | None = None
 
 
 @jax.tree_util.register_dataclass
@@ -111,6 +113,9 @@ class OnReport(Draws):
         columns = agent, pulls[agent].reshape(-1), epochs[agent]
         reports = Reports(*(Table(x[None], jnp.int32(0)) for x in columns))
         mask = reports_now[:, None] if self.segments else reports_now
+        if self.ratios is not None:
+            scale = round_.scale * self.ratios[agent]
+            reports = reports._replace(scale=Table(scale[None], jnp.int32(0)))
         return reports, LastReport(
             jnp.where(mask, total, memory.pulls),
             jnp.where(reports_now, number, memory.epoch),
@@ -145,7 +150,9 @@ class OnReport(Draws):
 
             message = self.sum_segments(round_, draw, read)
             if self.noisy:
-                noise = self.mechanism.sample_sum(round_.noise, lane, round_.scale, epochs)
+                scales: Table | None = round_.reports.scale
+                scale = round_.scale if scales is None else scales[place]
+                noise = self.mechanism.sample_sum(round_.noise, lane, scale, epochs)
                 message = message + rounded(noise)
             if self.remembers:
                 message = reported[agent] + message

@@ -44,6 +44,9 @@ class Mechanism:
         source: Theorem or section behind `epsilon`; "" prints the epsilon "as claimed".
         scales: Whether noise of a scale is that scale times standard noise, so that rewards may
             have any range; else they must have a range of 1.
+        nested: Whether noise of a scale is the sum of noise of any smaller scale and of an
+            independent variable, and `deviation` follows from the sum of squared scales. Then
+            noises of agents with unlike scales hide each other's rewards together.
         integers: Whether noise is a whole number, which hides nothing of other digits: rewards must
             be whole numbers.
 
@@ -72,21 +75,22 @@ class Mechanism:
     pure: ClassVar[bool] = True
     source: ClassVar[str] = ""
     scales: ClassVar[bool] = False
+    nested: ClassVar[bool] = False
     integers: ClassVar[bool] = False
 
     @abstractmethod
-    def sample(self, words: Words, lane: Bits, scale: Scalar, draw: int | Bits = 0) -> Reals:
+    def sample(self, words: Words, lane: Bits, scale: Reals, draw: int | Bits = 0) -> Reals:
         """Samples one noise per lane.
 
         Args:
             words: Key of the stream.
             lane: Which variable.
-            scale: Of the noise, > 0.
+            scale: Of the noise, > 0; broadcast against lanes, here and below.
             draw: Which of a lane's independent variables.
         """
         raise NotImplementedError
 
-    def sample_sum(self, words: Words, lane: Bits, scale: Scalar, count: Reals) -> Reals:
+    def sample_sum(self, words: Words, lane: Bits, scale: Reals, count: Reals) -> Reals:
         """Samples the sum of ``count`` noises per lane, to a total variation distance of 1e-6.
 
         By default each noise is drawn. State one draw if the law of the sum is known.
@@ -117,7 +121,7 @@ class Mechanism:
         """
         return np.array([count], np.float64)
 
-    def sample_tabulated(self, words: Words, lane: Bits, scale: Scalar, read: Read) -> Reals:
+    def sample_tabulated(self, words: Words, lane: Bits, scale: Reals, read: Read) -> Reals:
         """Samples sums whose numbers of noises are known before the run.
 
         By default as `sample_sum` does. State it if constants of the sum's law are expensive.
@@ -135,7 +139,7 @@ class Mechanism:
 
         return self.sample_sum(words, lane, scale, read(count_noises, lane))
 
-    def log_mgf(self, tilt: Reals, scale: Scalar) -> Reals:
+    def log_mgf(self, tilt: Reals, scale: Reals) -> Reals:
         """Returns log E exp(tilt noise), for tilts closer to 0 than `farthest_tilt`.
 
         Raises:
@@ -144,11 +148,11 @@ class Mechanism:
         remedy = "state log_mgf, or take an algorithm that does not need it, such as cdp_mab"
         refuse("mechanism", self.name, "one with a log moment-generating function", remedy)
 
-    def farthest_tilt(self, scale: Scalar) -> Scalar:
+    def farthest_tilt(self, scale: Reals) -> Reals:
         """Returns where the moment-generating function ends; infinity by default."""
         return jnp.full_like(scale, jnp.inf)
 
-    def variance(self, scale: Scalar) -> Scalar:
+    def variance(self, scale: Reals) -> Reals:
         """Returns the variance of one noise; by default scale^2."""
         return scale * scale
 

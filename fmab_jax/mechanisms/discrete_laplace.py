@@ -40,7 +40,7 @@ class DiscreteLaplace(Mechanism):
     source = "Ghosh et al., STOC 2009"
     integers = True
 
-    def sample(self, words: Words, lane: Bits, scale: Scalar, draw: int | Bits = 0) -> Reals:
+    def sample(self, words: Words, lane: Bits, scale: Reals, draw: int | Bits = 0) -> Reals:
         """Samples by inversion: P(k >= n) = q^n / (1 + q), q = e^(-1 / scale)."""
         u = uniform(*words, lane, draw)
         tail = jnp.minimum(u, 1.0 - u)
@@ -48,7 +48,7 @@ class DiscreteLaplace(Mechanism):
         size = jnp.maximum(jnp.floor(far), 0.0)
         return jnp.where(u < 0.5, -size, size)
 
-    def sample_sum(self, words: Words, lane: Bits, scale: Scalar, count: Reals) -> Reals:
+    def sample_sum(self, words: Words, lane: Bits, scale: Reals, count: Reals) -> Reals:
         """Samples from cumulants where these decide, else the noises that are not 0."""
         shape = jnp.broadcast_shapes(lane.shape, count.shape)
         lane = jnp.broadcast_to(lane, shape)
@@ -60,18 +60,18 @@ class DiscreteLaplace(Mechanism):
         guess = jnp.where(smooth, guess, 0.0)
         return where_any(small_count > 0.0, _add_noises, guess, *words, lane, scale, small_count)
 
-    def log_mgf(self, tilt: Reals, scale: Scalar) -> Reals:
+    def log_mgf(self, tilt: Reals, scale: Reals) -> Reals:
         """Returns -log(1 - sinh^2(tilt / 2) sinh^-2(1 / (2 scale)))."""
         level, size = 1.0 / scale, jnp.abs(tilt)
         # The ratio of hyperbolic sines, which may be infinite.
         ratio = jnp.exp(0.5 * (size - level)) * (jnp.expm1(-size) / jnp.expm1(-level))
         return -jnp.log1p(-ratio * ratio)
 
-    def farthest_tilt(self, scale: Scalar) -> Scalar:
+    def farthest_tilt(self, scale: Reals) -> Reals:
         """Returns 1 / scale."""
         return 1.0 / scale
 
-    def variance(self, scale: Scalar) -> Scalar:
+    def variance(self, scale: Reals) -> Reals:
         """Returns 2 q / (1 - q)^2, q = e^(-1 / scale)."""
         return _get_cumulants(scale)[1]
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from fmab_jax.core import normal
 from fmab_jax.core.keys import Words, uniform
-from fmab_jax.core.shapes import Bits, Reals, Scalar
+from fmab_jax.core.shapes import Bits, Reals
 from fmab_jax.mechanisms.base import Mechanism
 
 
@@ -25,18 +25,19 @@ class Gaussian(Mechanism):
     name = "gaussian"
     title = "Gaussian"
     scales = True
+    nested = True
     pure = False
     source = "Balle and Wang, ICML 2018, theorem 8"
 
-    def sample(self, words: Words, lane: Bits, scale: Scalar, draw: int | Bits = 0) -> Reals:
+    def sample(self, words: Words, lane: Bits, scale: Reals, draw: int | Bits = 0) -> Reals:
         """Samples by inversion."""
         return scale * normal.quantile(uniform(*words, lane, draw))
 
-    def sample_sum(self, words: Words, lane: Bits, scale: Scalar, count: Reals) -> Reals:
+    def sample_sum(self, words: Words, lane: Bits, scale: Reals, count: Reals) -> Reals:
         """Samples the sum, which is normal."""
         return jnp.sqrt(count.astype(jnp.float64)) * self.sample(words, lane, scale)
 
-    def log_mgf(self, tilt: Reals, scale: Scalar) -> Reals:
+    def log_mgf(self, tilt: Reals, scale: Reals) -> Reals:
         """Returns tilt^2 scale^2 / 2."""
         product = tilt * scale
         return 0.5 * product * product

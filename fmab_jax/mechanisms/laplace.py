@@ -25,13 +25,14 @@ class Laplace(Mechanism):
     name = "laplace"
     title = "Laplace"
     scales = True
+    nested = True
     source = "Dwork et al., TCC 2006, proposition 1"
 
-    def sample(self, words: Words, lane: Bits, scale: Scalar, draw: int | Bits = 0) -> Reals:
+    def sample(self, words: Words, lane: Bits, scale: Reals, draw: int | Bits = 0) -> Reals:
         """Samples by inversion."""
         return scale * laplace.quantile(keys.uniform(*words, lane, draw))
 
-    def sample_sum(self, words: Words, lane: Bits, scale: Scalar, count: Reals) -> Reals:
+    def sample_sum(self, words: Words, lane: Bits, scale: Reals, count: Reals) -> Reals:
         """Samples eight variables at once."""
         return scale * laplace.sample_small_sums(*words, lane, count.astype(jnp.int32))
 
@@ -39,21 +40,21 @@ class Laplace(Mechanism):
         """Returns the polynomial of `laplace.laplace_sum`."""
         return laplace.laplace_sum_shape(count)
 
-    def sample_tabulated(self, words: Words, lane: Bits, scale: Scalar, read: Read) -> Reals:
+    def sample_tabulated(self, words: Words, lane: Bits, scale: Reals, read: Read) -> Reals:
         """Samples a sum as a function of one normal variable."""
         z = normal.quantile(keys.uniform(*words, lane))
         return scale * read(lambda shape, z: laplace.laplace_sum(z, shape), z)
 
-    def log_mgf(self, tilt: Reals, scale: Scalar) -> Reals:
+    def log_mgf(self, tilt: Reals, scale: Reals) -> Reals:
         """Returns -log(1 - tilt^2 scale^2)."""
         product = tilt * scale
         return -jnp.log1p(-product * product)
 
-    def farthest_tilt(self, scale: Scalar) -> Scalar:
+    def farthest_tilt(self, scale: Reals) -> Reals:
         """Returns 1 / scale."""
         return 1.0 / scale
 
-    def variance(self, scale: Scalar) -> Scalar:
+    def variance(self, scale: Reals) -> Reals:
         """Returns 2 scale^2."""
         return 2.0 * scale * scale
 

@@ -41,7 +41,7 @@ class Skellam(Mechanism):
     source = "Agarwal et al., NeurIPS 2021; epsilon computed from the law"
     integers = True
 
-    def sample(self, words: Words, lane: Bits, scale: Scalar, draw: int | Bits = 0) -> Reals:
+    def sample(self, words: Words, lane: Bits, scale: Reals, draw: int | Bits = 0) -> Reals:
         """Samples from cumulants where these decide, else the signs of a Poisson number of jumps.
 
         Uses draws 3 ``draw`` to 3 ``draw`` + 2 of the lane.
@@ -57,11 +57,11 @@ class Skellam(Mechanism):
             small_variance > 0.0, _add_jumps, guess, *words, lane, first, small_variance
         )
 
-    def sample_sum(self, words: Words, lane: Bits, scale: Scalar, count: Reals) -> Reals:
+    def sample_sum(self, words: Words, lane: Bits, scale: Reals, count: Reals) -> Reals:
         """Samples the sum, which is Skellam."""
         return self.sample(words, lane, scale * jnp.sqrt(count.astype(jnp.float64)))
 
-    def log_mgf(self, tilt: Reals, scale: Scalar) -> Reals:
+    def log_mgf(self, tilt: Reals, scale: Reals) -> Reals:
         """Returns scale^2 (cosh(tilt) - 1)."""
         half = scale * jnp.sinh(0.5 * tilt)
         return 2.0 * half * half
@@ -105,7 +105,8 @@ def _compute_zcdp(variance: float) -> float:
     # Ratios of neighbouring masses, by their recurrence.
     most = math.ceil(12.0 * math.sqrt(variance)) + 4 * _MOST_ORDER
     ratios = np.empty(most)
-    ratio = 0.0
+    # By the recurrence's own limit: from 0 it would oscillate where the variance is large.
+    ratio = (math.hypot(most + 1, variance) - most - 1) / variance
     for k in range(most, 0, -1):
         ratio = variance / (2.0 * k + variance * ratio)
         ratios[k - 1] = ratio

@@ -122,6 +122,12 @@ def check_candidates(algorithms: object, setting: Setting) -> list[Candidate]:
         if not isinstance(algorithm, Algorithm):
             refuse("candidates", algorithm, "configured algorithms", "such as [fmab.kl_se(1)]")
         candidate = describe(algorithm, setting)
+        if algorithm in [other.algorithm for other in candidates]:
+            continue
+        _check(candidate, setting)
+        labels = [other.label for other in candidates]
+        if candidate.label in labels:
+            candidate = candidate._replace(label=f"{candidate.label} #{len(candidates) + 1}")
         if setting.leak is not None:
             leak = find_leak(algorithm, setting.problem.agents, setting.view)
             if not leak <= setting.leak * (1.0 + 1e-9):
@@ -131,6 +137,19 @@ def check_candidates(algorithms: object, setting: Setting) -> list[Candidate]:
     if not candidates:
         refuse("candidates", candidates, "not empty", "leave it out for all known algorithms")
     return candidates
+
+
+def _check(candidate: Candidate, setting: Setting) -> None:
+    """Refuses a candidate that needs what is not there, or that no theorem covers."""
+    algorithm, remedy = candidate.algorithm, "leave the candidate out"
+    if algorithm.homogeneous_only:
+        setting.problem.check_homogeneous(algorithm.name)
+    exchange = build_exchange(algorithm, setting.problem.agents)
+    if not _has_structure(algorithm, exchange, setting):
+        allowed = "without a server" if not setting.server else "without a secure sum"
+        refuse("candidates", candidate.label, f"one that runs {allowed}", remedy)
+    if setting.proven and candidate.remark:
+        refuse("candidates", candidate.label, f"proven ({candidate.remark})", remedy)
 
 
 def describe(algorithm: Algorithm, setting: Setting) -> Candidate:
@@ -260,4 +279,4 @@ def _has_structure(algorithm: Algorithm, exchange: Exchange, setting: Setting) -
         return False
     seen = [row for row in ledger_of(algorithm, exchange) if row.observation != "actions"]
     sums = bool(seen) and all(row.observation.startswith("sums over") for row in seen)
-    return setting.secure or setting.view == "actions" or not sums
+    return setting.secure or not sums

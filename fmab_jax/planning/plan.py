@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import time as clock
@@ -35,8 +36,8 @@ Trials = dict[str, np.ndarray]
 _FIRST, _FRESH = 200, 2000
 # On processors, so that one program serves all looks.
 _BATCH = 200
-# Fresh seeds have a root seed that no look has.
-_FRESH_ROOT = 1000
+# Fresh seeds are of a level that no look has.
+_FRESH_LEVEL = 1000
 
 
 class Summary(NamedTuple):
@@ -138,8 +139,9 @@ def plan(
 
     Candidates race on common random numbers until one of them is, with the stated confidence, at
     most (1 + ``within``) times as large in mean regret as the best of all. The bounds hold at every
-    look and for all pairs of candidates together. Regrets that no seed has shown yet are bounded by
-    their chance (Clopper-Pearson) times the largest regret. Links are a maximum: a candidate keeps
+    look and for all pairs of candidates together: Student's, which are asymptotic, or with
+    ``strict`` Bernstein's. Rare large regrets have a bound of their own (Chernoff), up to the
+    largest regret that a run can have. Links are a maximum: a candidate keeps
     the budget by its structure, or in at least 99 % of its runs, surely.
 
     Args:
@@ -213,7 +215,7 @@ def plan(
         seeds,
         strict,
     )
-    root = count("root_seed", root_seed, 0, 2**32 - 1 - _FRESH_ROOT, "give a seed")
+    root = count("root_seed", root_seed, 0, 2**32 - 1, "give a seed")
     folder = None if store is None else Path(check_path("store", store))
     notes: list[str] = []
     if candidates is None:
@@ -229,9 +231,10 @@ def plan(
         out_of_time=lambda: clock.perf_counter() - began > limit,
     )
     if verdict.winner < 0:
-        least = min(runs.least_links(i) for i in range(len(field)))
-        allowed = f"more: every candidate exceeds a budget, the fewest links of a run are {least:g}"
-        refuse("links", budgets["links"], allowed, "allow more")
+        least = runs.find_least()
+        name = next(name for name, budget in budgets.items() if math.isfinite(budget))
+        allowed = f"more: every candidate exceeds a budget, the least of a run is {least[name]:g}"
+        refuse(name, budgets[name], allowed, "allow more")
     return _answer(setting, field, verdict, runs, goal, notes, clock.perf_counter() - began)
 
 
@@ -299,7 +302,8 @@ class _Runs:
 
     def simulate(self, algorithms: dict[str, Algorithm], level: int, seeds: int) -> list[Trials]:
         """Runs algorithms for the seeds of a level."""
-        name = f"seeds-{self.root_seed + level}"
+        name = f"seeds-{self.root_seed}-{level}"
+        root = hashlib.sha256(f"{self.root_seed} {level}".encode()).digest()[:4]
         store = None if self.store is None else self.store / name
         data = sweep(
             algorithms,
@@ -307,7 +311,7 @@ class _Runs:
             horizon=self.setting.horizon,
             seeds=seeds,
             times=[self.setting.horizon],
-            root_seed=self.root_seed + level,
+            root_seed=int.from_bytes(root),
             store=store,
             allow_changes=("algorithm", "seeds") if store else (),
             client=self.client,
@@ -316,17 +320,20 @@ class _Runs:
         )
         arms = self.setting.problem.arms
         return [
-            read_trials(data.isel(algorithm=place), algorithm, arms)
+            extract_trials(data.isel(algorithm=place), algorithm, arms)
             for place, algorithm in enumerate(algorithms.values())
         ]
 
-    def least_links(self, candidate: int) -> float:
-        """Returns the fewest links of a run of a candidate."""
-        return float(min(x["links"].min() for (i, _), x in self.blocks.items() if i == candidate))
+    def find_least(self) -> dict[str, float]:
+        """Returns the fewest links, numbers and bits of a run."""
+        return {
+            name: float(min(trials[name].min() for trials in self.blocks.values()))
+            for name in ("links", "numbers", "bits")
+        }
 
 
-def read_trials(data: xr.Dataset, algorithm: Algorithm, arms: int) -> Trials:
-    """Returns regret, links, numbers, bits and final gap of every seed, at the horizon."""
+def extract_trials(data: xr.Dataset, algorithm: Algorithm, arms: int) -> Trials:
+    """Returns regret, priced links, numbers, bits and final gap of every seed, at the horizon."""
     priced = data.priced.values | (data.side.values == "server")
     links = np.atleast_2d(np.asarray(data.links.isel(time=-1).values, np.float64))
     numbers = np.asarray(data.numbers_sent.values, np.float64)
@@ -379,8 +386,10 @@ def _answer(
         label = f"{winner.label} at a leak of {setting.leak / 10:g}"
         front[f"a leak of {setting.leak / 10:g}"] = label
         algorithms[label] = cautious
-    fresh = dict(zip(algorithms, runs.simulate(algorithms, _FRESH_ROOT, _FRESH), strict=True))
+    fresh = dict(zip(algorithms, runs.simulate(algorithms, _FRESH_LEVEL, _FRESH), strict=True))
     trials, agents = fresh[winner.label], setting.problem.agents
+    if not verdict.keeps:
+        notes = ["nothing shows yet that the answer keeps the budgets", *notes]
     return Plan(
         algorithm=winner.algorithm,
         label=winner.label,

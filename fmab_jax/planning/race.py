@@ -58,8 +58,9 @@ class Verdict(NamedTuple):
     """The result of a race.
 
     Attributes:
-        winner: Index of the candidate with the smallest mean among those that keep the budgets; -1
-            if none is shown to.
+        winner: Index of the candidate with the smallest mean among those that are not shown to
+            exceed a budget; -1 for none.
+        keeps: Whether the winner is shown to keep the budgets.
         holds: Whether the goal is reached.
         within: The x that holds now for the winner; infinity for none.
         survivors: Candidates that may still be the best, the winner first.
@@ -72,6 +73,7 @@ class Verdict(NamedTuple):
     """
 
     winner: int
+    keeps: bool
     holds: bool
     within: float
     survivors: tuple[int, ...]
@@ -137,9 +139,12 @@ def _observe(observe: Observe, group: Sequence[int], seeds: int) -> Iterable[tup
 
 
 def find_threshold(regret: Float[np.ndarray, " seed"], worst: float) -> float:
-    """Returns a regret that later runs hardly exceed: beyond it only its chance is bounded."""
-    top, middle = float(np.max(regret)), float(np.median(regret))
-    return min(worst, top + 2.0 * (top - middle))
+    """Returns a regret that few runs exceed: what is beyond it has a bound of its own.
+
+    Rare losses of the first look, below one run in twenty, do not move it.
+    """
+    middle, high = (float(np.quantile(regret, level)) for level in (0.5, 0.95))
+    return min(worst, high + 2.0 * (high - middle))
 
 
 class _Bounds(NamedTuple):
@@ -169,7 +174,7 @@ class _Bounds(NamedTuple):
         infeasible = tuple(i for i, is_broken in enumerate(breaks) if is_broken)
         allowed = [i for i, is_broken in enumerate(breaks) if not is_broken]
         verdict = Verdict(
-            -1, False, math.inf, (), infeasible, tuple(seeds), tuple(means), look, missing=0
+            -1, False, False, math.inf, (), infeasible, tuple(seeds), tuple(means), look, missing=0
         )
         if not allowed:
             return verdict, []
@@ -185,6 +190,7 @@ class _Bounds(NamedTuple):
         survivors = [leader, *(j for j in others if not pairs[j].is_worse)]
         verdict = verdict._replace(
             winner=leader,
+            keeps=keeps[leader],
             holds=holds,
             within=within if keeps[leader] else math.inf,
             survivors=tuple(survivors),
@@ -196,6 +202,8 @@ class _Bounds(NamedTuple):
         if len(active) < len(noisy) or not noisy:
             active |= {leader, *noisy}
         active |= {j for j in others if margins[j] < rare and pairs[j].half_width(x) > 0.25 * rare}
+        if not keeps[leader]:
+            active.add(leader)
         return verdict, sorted(active)
 
     def judge_budgets(self) -> tuple[list[bool], list[bool]]:
@@ -220,8 +228,8 @@ class _Bounds(NamedTuple):
         # The first look chose the threshold, so it does not count.
         later = self.samples[candidate].regret[self.goal.first :]
         error = RARE * self.error / (len(self.samples) * LOOKS)
-        exceed = int((later > self.thresholds[candidate]).sum())
-        return float(bound_share(exceed, len(later), error)[1] * beyond)
+        excess = np.maximum(later - self.thresholds[candidate], 0.0) / beyond
+        return beyond * bound_mean(float(excess.mean()) if len(later) else 1.0, len(later), error)
 
     def _compare(self, i: int, j: int) -> _Pair:
         """Returns the comparison of two candidates on the seeds that both have."""
@@ -301,6 +309,25 @@ class _Pair(NamedTuple):
             middle = 0.5 * (low + high)
             low, high = (low, middle) if self.margin(middle) >= rare else (middle, high)
         return high
+
+
+def bound_mean(mean: float, trials: int, error: float) -> float:
+    """Returns an upper bound, up to ``error``, of the mean of variables in [0, 1].
+
+    Source: Chernoff's bound; Hoeffding, "Probability inequalities for sums of bounded random
+    variables" (JASA 1963), theorem 1.
+    """
+    low, high = mean, 1.0
+    goal = math.inf if trials == 0 else -math.log(error) / trials
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        divergence = (1.0 - mean) * math.log((1.0 - mean) / (1.0 - middle)) if mean < 1.0 else 0.0
+        if mean > 0.0:
+            divergence += mean * math.log(mean / middle)
+        low, high = (low, middle) if divergence > goal else (middle, high)
+        if high - low < 1e-15:
+            break
+    return high
 
 
 def bound_share(events: int, trials: int, error: float) -> tuple[float, float]:

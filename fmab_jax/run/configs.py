@@ -20,6 +20,7 @@ from fmab_jax.core.curves import time_grid
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import BoundProblem
 from fmab_jax.core.outputs import Output
+from fmab_jax.core.per_agent import check_lengths
 from fmab_jax.core.problems import MAX_AGENTS, Problem
 from fmab_jax.core.trials import Trial
 from fmab_jax.errors import check_frozen_class, count, flag, refuse
@@ -277,4 +278,5 @@ def build_exchange(algorithm: Algorithm, agents: int) -> Exchange:
         allowed = f"an fmab_jax.Exchange of {agents} agents"
         remedy = "return one, such as fmab_jax.core.exchanges.server(agents)"
         refuse(f"{type(algorithm).__name__}.exchange", exchange, allowed, remedy)
+    check_lengths(algorithm, agents)
     return exchange

@@ -21,7 +21,10 @@ def facts(config: Config, *, sum_agents: bool = True) -> Record:
     algorithm, problem = config.algorithm, config.problem
     settings = algorithm.settings() | problem.settings()
     for name in ("epsilon", "epsilon_message"):
-        settings.pop(name, None)
+        text = settings.pop(name, "")
+        # The facts have the largest of any agent.
+        if isinstance(getattr(algorithm, name, None), tuple):
+            settings["epsilon by agent"] = text
     # No clash: parameters have no spaces in their names.
     for name, parameter in parameters_of(type(algorithm)).items():
         if remark := parameter.kind.remark(getattr(algorithm, name)):

@@ -52,7 +52,7 @@ def hold_lock(folder: Path, writer: str) -> Iterator[None]:
 
 
 def _take_lock(file: Path) -> int | None:
-    """Returns a descriptor that holds the lock; None if the file appeared or vanished."""
+    """Returns a descriptor that holds the lock; None to try again. Refuses if it is held."""
     new = not os.path.lexists(file)
     try:
         descriptor = os.open(file, _OPEN | new * (os.O_CREAT | os.O_EXCL), 0o666)
@@ -78,7 +78,7 @@ def _take_lock(file: Path) -> int | None:
 
 
 def _flock(file: Path, descriptor: int) -> bool:
-    """Locks an open file; False on systems without locks, where the creator holds it."""
+    """Locks an open file or refuses; False on systems without locks, where its creator holds it."""
     if fcntl is None:
         return False
     try:

@@ -169,7 +169,7 @@ def run(
     dry: bool = False,
 ) -> xr.Dataset:
     """Runs a study; arguments as in `sweep`. A ``dry`` run only plans, checks and reports."""
-    cluster = None if client is None else _check_cluster(client, worker, devices)
+    cluster = None if client is None else _make_cluster(client, worker, devices)
     # With a cluster, this process computes nothing and needs no device.
     local_devices = resources.checked_devices(devices) if cluster is None else ()
     path = None if store is None else check_path("store", store)
@@ -237,7 +237,7 @@ def _check_changes(changes: object) -> list[str]:
     return list(changes)
 
 
-def _check_cluster(client: Client, worker: object, devices: object) -> Cluster:
+def _make_cluster(client: Client, worker: object, devices: object) -> Cluster:
     """Returns a client's cluster; refuses arguments that exclude a client."""
     from fmab_jax.sweeps.cluster import Cluster
 

@@ -329,6 +329,12 @@ def test_noise_of_each_epoch_is_averaged_over_those_that_report():
     stated = run(owner(0.03, participation=0.4), problem, 4000, range(8000, 16_000))
     assert same_counts(usual.rounds_made.values, stated.rounds_made.values) > ALPHA
     assert same_law(usual.regret.values[:, -1], stated.regret.values[:, -1]) > ALPHA
+    # Noise decides among arms that nearly tie, after epochs in which agents did not report.
+    rules = {"participation": 0.4, "rounds": 3, "schedule_gap": 0.5}
+    problem = fmab.Problem([1.0, 0.98, 0.98, 0.98], agents=5)
+    usual = run(fmab.cdp_mab(0.03, **rules), problem, 40_000, 8000)
+    stated = run(owner(0.03, **rules), problem, 40_000, range(8000, 16_000))
+    assert same_counts(usual.chosen_arm.values, stated.chosen_arm.values) > ALPHA
 
 
 # Every pull of an agent gives its mean. Arm 0 is the best arm of all but agent 4.

@@ -102,6 +102,19 @@ CASES = {
     "some, differ": [(fmab.kl_se(e, participation=0.4), DIFFER) for e in (1.0, 0.1)],
     "some, forget": [(Forgets(e, participation=0.4), ALIKE) for e in (1.0, 0.1)],
     "some, growing": [(Growing(e, participation=0.4), ALIKE) for e in (1.0, 0.1)],
+    "unlike": [
+        (fmab.cdp_mab(epsilon_message=x), MANY) for x in ("1x3,9x4", "0.1x2,0.5x1,0.1x1,0.5x3")
+    ],
+    "unlike, differ": [(fmab.kl_se(x), DIFFER) for x in ("1x3,9x4", "9x3,0.1x4")],
+    "unlike, some": [
+        (fmab.cdp_mab(epsilon_message=x, participation=0.4), MANY) for x in ("1x3,9x4", "9x6,0.1x1")
+    ],
+    "unlike, wait": [
+        (fmab.kl_se_graph(x, graph="ring"), ALIKE) for x in ("1x3,9x4", "0.1x2,0.5x1,0.1x1,0.5x3")
+    ],
+    "unlike, ring": [
+        (fmab.ddp_mab(epsilon_message=x, graph="ring"), DIFFER) for x in ("1x3,9x4", "9x3,0.1x4")
+    ],
     "secure": [(fmab.dist_dp_se(1.0), ALIKE), (fmab.dist_dp_se(0.1, base=4.0), ALIKE)],
     "shared out": [(fmab.kl_se(1.0, split=True), MANY), (fmab.kl_se(0.02, split=True), MANY)],
     "shared out, secure": [(fmab.kl_se(e, split=True, secure=True), MANY) for e in (1.0, 0.02)],
@@ -122,6 +135,7 @@ DEFAULT = (
     "some",
     "some, last",
     "some, growing",
+    "unlike, differ",
     "integers",
     "shared out",
     "alone",

@@ -134,8 +134,8 @@ def default_name(words: str) -> str:
     """Returns the name of the figure that a run without --out would write."""
     module, command = cli.find(shlex.split(words))
     options, typed = parse(command)
-    _, study = study_options.build_study(options, command.subject, typed)
-    return module._choose_paths(options, command.subject, study)[0].name
+    _, study = study_options.build_study(options, command.algorithms, typed)
+    return module._choose_paths(options, command.algorithms, study)[0].name
 
 
 def test_no_two_different_runs_have_one_name(folder):

@@ -382,6 +382,18 @@ def test_small_group_sums_are_the_sums_of_their_agents(law):
     assert len(np.unique(actual)) > 10 and not actual.swapaxes(1, 2)[~alive].any()
 
 
+def test_gaussian_sums_of_agents_that_differ_are_one_normal_draw():
+    """Catches a variance in place of a deviation, or a sum that leaves out an agent's mean."""
+    law, values = Gaussian(0.25).bind()
+    means = np.random.default_rng(5).normal(size=(ROWS, WIDTH))
+    draw = jax.jit(jax.vmap(functools.partial(summed, law), (0, None, None, None)))
+    parameters = law.parameters(jnp.asarray(means), **values)
+    sums = draw(np.arange(5000, dtype=np.uint32), np.full(3, 7.0), parameters, MEMBER)
+    deviation = 0.25 * np.sqrt(7 * MEMBER.sum(axis=1, keepdims=True))
+    z = (np.asarray(sums) - 7 * MEMBER @ means[:, ARM]) / deviation
+    assert stats.kstest(z.ravel(), "norm").pvalue > ALPHA
+
+
 @pytest.mark.parametrize("platform", quick.only(["cpu", "gpu"], "gpu"))
 @pytest.mark.parametrize("law", quick.only(LAWS, LAWS[0]), ids=lambda x: x.name)
 def test_group_sums_do_not_depend_on_batch_or_room(law, platform):

@@ -10,7 +10,12 @@ import fmab_jax as fmab
 from fmab_jax.cli.main import main
 from fmab_jax.errors import Refusal
 from fmab_jax.planning import plan as planning
-from fmab_jax.planning.candidates import Setting, cost_of_round, list_candidates
+from fmab_jax.planning.candidates import (
+    Setting,
+    check_candidates,
+    cost_of_round,
+    list_candidates,
+)
 
 PROBLEM = fmab.Problem([0.9, 0.6, 0.3, 0.1], agents=5)
 FIELD = [fmab.kl_se(1, rounds=r) for r in (1, 3, None)] + [fmab.cdp_mab(epsilon_message=1)]
@@ -44,7 +49,7 @@ def test_a_plan_goes_on_where_it_was_killed(answer):
     found, store = answer
     trials = {path: path.stat().st_mtime_ns for path in store.rglob("chunks/*")}
     # As if it was killed in the looks that doubled the seeds.
-    lost = [path for path in trials if path.is_relative_to(store / "seeds-1")]
+    lost = [path for path in trials if path.is_relative_to(store / "seeds-0-1")]
     assert lost and len(lost) < len(trials)
     for path in lost:
         path.unlink()
@@ -78,11 +83,18 @@ def test_candidates_keep_leak_and_links():
     assert not {"cdp", "kl_se"} & {c.algorithm.name for c in peers}
 
 
+def test_candidates_that_differ_in_noise_alone_have_labels_of_their_own():
+    """Would catch two candidates under one label, and one that races twice."""
+    setting = Setting(PROBLEM, 2000, 1.0)
+    field = check_candidates([fmab.kl_se(1), fmab.kl_se(0.5), fmab.kl_se(1)], setting)
+    assert [candidate.label for candidate in field] == ["kl_se()", "kl_se() #2"]
+
+
 def test_trials_are_read_seed_by_seed():
     """Would catch links that have no price, and numbers for bits."""
     algorithm = fmab.kl_se_graph(1, graph="ring")
     data = fmab.sweep({"a": algorithm}, PROBLEM, horizon=500, seeds=6, times=[500])
-    trials = planning.read_trials(data.isel(algorithm=0), algorithm, 4)
+    trials = planning.extract_trials(data.isel(algorithm=0), algorithm, 4)
     alone = fmab.simulate(algorithm, PROBLEM, 500, seeds=6, times=[500])
     priced = alone.links.isel(time=-1).sel(meter=alone.priced)
     assert (trials["links"] == priced.sum("meter").values).all()
@@ -102,6 +114,12 @@ def test_trials_are_read_seed_by_seed():
         ({"candidates": [fmab.kl_se(3)]}, "leak of kl_se()=3.0: must be at most 1"),
         ({"candidates": []}, "candidates=[]: must be not empty"),
         ({"max_seeds": 10}, "max_seeds=10: must be a whole number in [200"),
+        ({"numbers": 1, "candidates": FIELD[:1]}, "numbers=1.0: must be more: every candidate"),
+        ({"server": False, "candidates": FIELD}, "candidates='kl_se(rounds=1)': must be one that"),
+        (
+            {"proven": True, "candidates": [fmab.cdp_mab(epsilon_message=1, scale=0.3)]},
+            "candidates='cdp(scale=0.3)': must be proven",
+        ),
     ],
 )
 def test_what_cannot_be_planned_is_refused_in_a_line(changes, start):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fmab_jax.planning.race import Goal, Sample, bound_share, race
+from fmab_jax.planning.race import Goal, Sample, bound_mean, bound_share, race
 
 
 def play(sampler, count, goal, over=None, **options):
@@ -78,6 +78,28 @@ def test_a_rare_catastrophe_is_paid_for():
     assert verdict.winner == 1 and verdict.within < 0.1
 
 
+def test_rare_losses_of_a_seed_in_a_hundred_mislead_nobody():
+    """Would catch a threshold at the largest loss: one in 60 loses 1,000 or 3,000, mean 25."""
+    wrong = 0
+    for seed in range(60):
+        rng = np.random.default_rng((20, seed))
+        losses = rng.choice([1.0, 1001.0, 3001.0], 2**13, p=[0.984, 0.012, 0.004])
+        draws = [losses, np.full(2**13, 23.79)]
+        goal = GOAL._replace(worst=3001.0, most=2**13)
+        verdict = play(lambda i, draws=draws: draws[i], 2, goal)
+        wrong += verdict.holds and verdict.winner == 0
+    assert wrong == 0
+
+
+def test_a_bound_of_a_mean_is_that_of_chernoff():
+    """Would catch a divergence whose arguments are swapped: of no events it is 1 - error^(1/n)."""
+    assert bound_mean(0.0, 50, 0.01) == pytest.approx(1.0 - 0.01 ** (1 / 50), abs=1e-12)
+    assert bound_mean(0.5, 0, 0.01) == 1.0 and bound_mean(1.0, 9, 0.01) == 1.0
+    high = bound_mean(0.3, 200, 0.01)
+    kl = 0.3 * math.log(0.3 / high) + 0.7 * math.log(0.7 / (1 - high))
+    assert high > 0.3 and 200 * kl == pytest.approx(-math.log(0.01), rel=1e-9)
+
+
 def test_budgets_are_kept_by_the_winner():
     """Would catch a winner that exceeds a budget, and a chance budget that nothing shows."""
 
@@ -95,7 +117,7 @@ def test_budgets_are_kept_by_the_winner():
         over,
         is_sure=[False, False, True],
     )
-    assert not verdict.holds and math.isinf(verdict.within)
+    assert not verdict.holds and math.isinf(verdict.within) and not verdict.keeps
 
 
 def test_no_candidate_within_the_budgets_has_no_winner():

@@ -19,7 +19,7 @@ from fmab_jax.algorithms.base import load_plugin, load_shipped
 from fmab_jax.core import plugins
 from fmab_jax.core.outputs import Accumulator, Record
 from fmab_jax.parameters import UNSET, parameters_of
-from fmab_jax.run import outputs, resources
+from fmab_jax.run import configs, outputs, resources
 from fmab_jax.run.outputs.pulls import PULLS
 from fmab_jax.sweeps.exports import tidy_tables
 
@@ -318,6 +318,22 @@ def test_pulls_are_counted_where_agents_share_the_arms_out():
     shared = fmab.kl_se(1.0, split=True)
     data = fmab.simulate(shared, problem, 100, 2, outputs=["pulls"])
     assert data.pulls.sum("arm").values.tolist() == pytest.approx([400, 400])
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_rows_of_padding_have_no_output(pooled, monkeypatch):
+    """Would catch pulls, or regret, of rows that no agent has."""
+    monkeypatch.setattr(configs, "_round_agents", lambda agents: 7)
+    data = fmab.simulate(fmab.ucb1(pooled=pooled), fmab.Problem(MEANS, AGENTS), 60, 2, outputs=ALL)
+    np.testing.assert_allclose(data.pulls.sum("arm"), AGENTS * 60, rtol=1e-12)
+    np.testing.assert_allclose(data.regret_by_agent.sum("agent"), data.regret, rtol=1e-12)
+
+
+def test_a_worse_arm_counts_where_no_best_arm_is_lost():
+    """Would catch one event in the column of the other."""
+    data = fmab.simulate(fmab.ucb1(), fmab.Problem([0.6, 0.5], 1), 40, 50, times=1)
+    assert 0 < data.worse_arm_played.sum() < 50 and not data.best_arm_lost.any()
+    np.testing.assert_array_equal(data.worse_arm_played, data.final_gap > 0)
 
 
 PLUG = """

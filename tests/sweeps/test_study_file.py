@@ -217,7 +217,7 @@ def of_options(words: list[str]) -> Any:
     """Returns the study that options state."""
     _, command = cli.find(words)
     options, typed = cli.parse(command)
-    return study_options.build_study(options, command.subject, typed)[1]
+    return study_options.build_study(options, command.algorithms, typed)[1]
 
 
 def draw_document(rng: random.Random) -> dict[str, Any]:
@@ -301,8 +301,8 @@ def test_50_written_studies_read_back_the_same(tmp_path):
 
 
 def test_labels_are_written_and_read_back(tmp_path):
-    """Would catch values without their labels, or labels that are no keys of TOML."""
-    labels = {"low": 0.5, 'a "b".c': "none", "é\x7f": 2}
+    """Would catch values without labels or some digits, or labels that are no keys of TOML."""
+    labels = {"low": 1 / 3, 'a "b".c': "none", "é\x7f": 2}
     parameters = {"epsilon": labels}
     document = {**BASE_DOCUMENT, "algorithm": {"the first": "cdp"}, "parameters": parameters}
     read = read_study(write_study(document, tmp_path / "s.toml"))

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Float
 
 from fmab_jax import draws, elimination
 from fmab_jax.accounts import Aggregate as Aggregate
@@ -29,7 +29,7 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Accumulator
 from fmab_jax.core.problems import Problem
-from fmab_jax.core.shapes import STATIC, PerArm, PyTree, Scalar
+from fmab_jax.core.shapes import STATIC, PerArm, PyTree, Reals, Scalar
 from fmab_jax.core.trials import Outcome
 from fmab_jax.draws import OnReport, SplitArms
 from fmab_jax.errors import refuse
@@ -179,13 +179,17 @@ class Elimination(Algorithm):
         """Returns the scale of the Laplace noise on one agent's sum of an epoch's rewards."""
         return jnp.zeros_like(epoch.number)
 
+    def noise_ratios(self, exchange: Exchange) -> Float[np.ndarray, " agent"] | None:
+        """Returns the scale of each agent's noise over `noise_scale`; None for one scale."""
+        return None
+
     @staticmethod
-    def resolve_params(params: dict[str, Scalar], instance: Instance) -> dict[str, Scalar]:
+    def resolve_params(params: dict[str, Reals], instance: Instance) -> dict[str, Reals]:
         """Returns ``params`` for an instance; oracles read the instance here."""
         return params
 
     @staticmethod
-    def budget(params: dict[str, Scalar]) -> Scalar | float:
+    def budget(params: dict[str, Reals]) -> Scalar | float:
         """Returns the round budget R; infinity for none."""
         return math.inf
 

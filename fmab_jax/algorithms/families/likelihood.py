@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool
 
 from fmab_jax.algorithms.families.elimination import Aggregate, Epoch
 from fmab_jax.algorithms.families.messages import NoisyMessages, rounds_parameter
-from fmab_jax.algorithms.families.private import failure_parameter
+from fmab_jax.algorithms.families.private import epsilon_parameter, failure_parameter
 from fmab_jax.core import evidence
+from fmab_jax.core.arrays import rounded, sum_in_turn
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.shapes import PyTree, Scalar
+from fmab_jax.core.per_agent import AgentNumbers, PerAgent
+from fmab_jax.core.shapes import PyTree, Reals, Scalar
 from fmab_jax.mechanisms.laplace import LAPLACE
-from fmab_jax.parameters import GROWTH, Whole, parameter
+from fmab_jax.parameters import GROWTH, UNSET, Unset, Whole, parameter
 
 # If the number of noises depends on data, tilts are prepared for this many of its values.
 _SCALES = 5
@@ -34,7 +38,7 @@ class LikelihoodElimination(NoisyMessages):
 
     Attributes:
         epsilon: Privacy of a whole run against readers of messages, for one changed reward; None
-            for no noise.
+            for no noise; a list, or a text such as "1x40,10x10", has one for each agent.
         growth: Factor by which the pulls of an arm grow each epoch.
         first: Pulls of an arm by each agent in the first epoch (by all together where they share
             the arms out); None for as many as noise alone needs to tell a gap of one half.
@@ -49,6 +53,9 @@ class LikelihoodElimination(NoisyMessages):
     precompute_fields = ("number", "pulls")
     trusted = "nobody, up to the epsilon of a message"
 
+    epsilon: Unset | float | AgentNumbers | None = epsilon_parameter(
+        UNSET, suggested=1, kind=PerAgent, words="; by agent: 1x40,10x10 or a file"
+    )
     growth: float = parameter(
         GROWTH,
         "Factor by which the pulls of an arm grow each epoch.",
@@ -63,13 +70,13 @@ class LikelihoodElimination(NoisyMessages):
     rounds: int | None = rounds_parameter()
     failure: float | None = failure_parameter("Chance that the best arm is lost.")
 
-    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
+    def values(self, exchange: Exchange, horizon: int) -> dict[str, Any]:
         """Returns ``params`` of the equations."""
         reporting = float(exchange.reporting)
         # The agents that pull an arm depend on the active arms, and so on data.
         by_data = self.shares_arms and not self.sums_securely and self.epsilon is not None
         return {
-            "epsilon": self.noise_level,
+            "epsilon": self.pool_epsilon(exchange),
             "growth": self.growth,
             "first": math.nan if self.first is None else float(self.first),
             "senders": 1.0 if self.shares_arms else reporting,
@@ -77,10 +84,22 @@ class LikelihoodElimination(NoisyMessages):
             "rounds": math.inf if self.rounds is None else float(self.rounds),
             "failure": 1.0 / horizon if self.failure is None else self.failure,
             **self.scale_noise(exchange),
+            **self._list_shares(exchange),
         } | ({"most_noises": reporting} if by_data else {})
 
+    def _list_shares(self, exchange: Exchange) -> dict[str, Any]:
+        """Returns the unlike scales of noises in a sum, and the share of noises with each.
+
+        If some agents report, they are taken to be those of the largest scales.
+        """
+        scales = self.list_scales(exchange)
+        if scales is None:
+            return {}
+        levels, counts = np.unique(np.sort(scales)[-exchange.reporting :], return_counts=True)
+        return {"noise_scales": levels, "noise_shares": counts / exchange.reporting}
+
     @staticmethod
-    def budget(params: dict[str, Scalar]) -> Scalar:
+    def budget(params: dict[str, Reals]) -> Scalar:
         """Returns R."""
         return params["rounds"]
 
@@ -115,7 +134,9 @@ class LikelihoodElimination(NoisyMessages):
             share = jnp.linspace(0.0, 1.0, _SCALES, dtype=jnp.float64)
             noises = noises * params["most_noises"] ** share
         rewards, law = params["senders"] * epoch.pulls, None
-        if epoch.mechanism != LAPLACE:
+        if "noise_scales" in params:
+            law = _average_law(epoch)
+        elif epoch.mechanism != LAPLACE:
             mechanism, scale = epoch.mechanism, params["noise_scale"]
             law = evidence.noise_law(
                 lambda tilt: mechanism.log_mgf(tilt, scale),
@@ -137,3 +158,18 @@ class LikelihoodElimination(NoisyMessages):
         if epoch.mechanism != LAPLACE:
             return epoch.params["noise_scale"]
         return 1.0 / epoch.params["epsilon"]
+
+
+def _average_law(epoch: Epoch) -> evidence.NoiseLaw:
+    """Returns the law of one noise whose logarithm of the generating function is the average."""
+    mechanism = epoch.mechanism
+    scales, shares = epoch.params["noise_scales"], epoch.params["noise_shares"]
+
+    def average(values: Array) -> Array:
+        return sum_in_turn(rounded(shares.reshape(-1, *[1] * (values.ndim - 1)) * values))
+
+    def log_mgf(tilt: Array) -> Array:
+        return average(mechanism.log_mgf(tilt[None], scales.reshape(-1, *[1] * tilt.ndim)))
+
+    farthest = jnp.min(mechanism.farthest_tilt(scales))
+    return evidence.noise_law(log_mgf, farthest, average(mechanism.variance(scales)))

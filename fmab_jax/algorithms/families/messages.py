@@ -5,17 +5,21 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from jaxtyping import Float
 
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch, is_clearly_behind
 from fmab_jax.algorithms.families.private import Private, failure_parameter
 from fmab_jax.core.exchanges import Exchange, View
 from fmab_jax.core.ledgers import ACTIONS, ANY_VIEWER, OUTSIDE, SERVER, Disclosure, together
+from fmab_jax.core.per_agent import write_numbers
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.shapes import Record, Scalar
 from fmab_jax.errors import refuse
 from fmab_jax.mechanisms import Mechanism, MechanismOf
 from fmab_jax.mechanisms.laplace import LAPLACE
 from fmab_jax.parameters import UNSET, Real, Whole, parameter
+
+Scales = Float[np.ndarray, " agent"]
 
 
 def participation_parameter() -> float:
@@ -70,7 +74,11 @@ _DISJOINT = "a reward enters one message; later means are sums of messages"
 class NoisyMessages(Private, Elimination):
     """An elimination in which every reward enters one message, with noise of its sender.
 
-    What a message leaks is ``epsilon_message`` of `privacy`.
+    What a message leaks is ``epsilon_message`` of `privacy`, the largest of any agent. Agents may
+    differ: then ``epsilon_message`` of the paper's algorithms, or ``epsilon`` of others, has a
+    number for each of them (`fmab_jax.core.per_agent`). Equations read the root mean square of the
+    scales of noise, which gives the variance of the sum; if some agents report, that of as many
+    agents with the largest scales, which bounds it.
 
     Attributes:
         shown_by: Where the source proves that a message hides its rewards; "" if it does not.
@@ -103,9 +111,51 @@ class NoisyMessages(Private, Elimination):
         """Returns the scale at which a message leaks (epsilon, delta), of noise but Laplace."""
         if self.noise == LAPLACE:
             return {}
-        leak = self.privacy(exchange)["epsilon_message"]
+        scales = self.list_scales(exchange)
+        if scales is not None:
+            return {"noise_scale": self.pool_scales(scales, exchange)}
+        return {"noise_scale": self._find_scale(self.privacy(exchange)["epsilon_message"])}
+
+    def _find_scale(self, leak: float) -> float:
         delta = 1e-6 if self.delta is None else self.delta
-        return {"noise_scale": self.noise.scale(leak, delta) if math.isfinite(leak) else 0.0}
+        return self.noise.scale(leak, delta) if math.isfinite(leak) else 0.0
+
+    def list_scales(self, exchange: Exchange) -> Scales | None:
+        """Returns the scale of the noise of each agent; None if all agents have one.
+
+        Raises:
+            ValueError: If agents differ and do not send messages with noises of their own.
+        """
+        values = {n: getattr(self, n, None) for n in ("epsilon_message", "epsilon")}
+        name, leaks = next(((n, x) for n, x in values.items() if isinstance(x, tuple)), ("", ()))
+        if not leaks:
+            return None
+        if exchange.alone or self.sums_securely or self.shares_arms:
+            allowed = "one number where agents are alone, split arms or use a secure sum"
+            refuse(name, write_numbers(leaks), allowed, "give all agents the same epsilon")
+        levels, agents = np.unique(leaks, return_inverse=True)
+        return np.array([self._find_scale(float(level)) for level in levels])[agents]
+
+    def pool_scales(self, scales: Scales, exchange: Exchange) -> float:
+        """Returns the one scale by which equations account for all of them."""
+        if not self.noise.nested:
+            return float(scales.max())
+        weights = exchange.weights
+        if exchange.reporting < exchange.agents:
+            scales, weights = np.sort(scales)[-exchange.reporting :], np.ones(exchange.reporting)
+        return math.sqrt(np.sum((weights * scales) ** 2) / np.sum(weights**2))
+
+    def pool_epsilon(self, exchange: Exchange) -> float:
+        """Returns what a message leaks; if agents differ, one with Laplace noise of that scale."""
+        scales = self.list_scales(exchange)
+        if scales is None or self.noise != LAPLACE:
+            return self.privacy(exchange)["epsilon_message"]
+        return 1.0 / self.pool_scales(scales, exchange)
+
+    def noise_ratios(self, exchange: Exchange) -> Scales | None:
+        """Returns the scale of each agent's noise over that of the equations."""
+        scales = self.list_scales(exchange)
+        return None if scales is None else scales / self.pool_scales(scales, exchange)
 
     def settings(self) -> dict[str, str]:
         """Returns the text of each value but defaults; Laplace noise has no delta."""
@@ -149,12 +199,13 @@ class NoisyMessages(Private, Elimination):
         noise = self.noise
         if noise == LAPLACE:
             return rows
-        scale = self.scale_noise(exchange)["noise_scale"]
+        scales = self.list_scales(exchange)
+        scale = self.scale_noise(exchange)["noise_scale"] if scales is None else scales.min()
         claimed = "" if noise.source else "; as claimed"
         return tuple(
             row._replace(
                 law=noise.text(),
-                scale=scale,
+                scale=float(scale) if row.scale is None else row.scale,
                 epsilon=row.epsilon if noise.pure else math.inf,
                 why=row.why + claimed,
                 source=noise.source if row.source else "",
@@ -189,10 +240,12 @@ class NoisyMessages(Private, Elimination):
         elif not exchange.alone and not exchange.exact:
             reason = "a function of averages, in which the noise of few agents may be"
         elif not exchange.alone and exchange.reporting == exchange.agents:
-            over, reason = (
-                _count_hiding(exchange, exchange.agents),
-                "a function of the sums over all agents",
-            )
+            reason = "a function of the sums over all agents"
+            scales = self.list_scales(exchange)
+            if scales is not None:
+                row = Disclosure(OUTSIDE, "actions", leak, reason)
+                return (*rows, self._hide(row, _relate(scales, exchange)))
+            over = _count_hiding(exchange, exchange.agents)
             viewer = OUTSIDE if over > 1 else ACTIONS
         return (*rows, Disclosure(viewer, "actions", leak, reason, over))
 
@@ -209,15 +262,22 @@ class NoisyMessages(Private, Elimination):
             worst = max(
                 latest, key=lambda row: (row.epsilon, -row.over, row.observation != "actions")
             )
-            return (worst._replace(viewer=together(size), over=1),)
+            # With unlike noises a sum may claim less than the message in it.
+            epsilon = max(leak, worst.epsilon)
+            return (worst._replace(viewer=together(size), over=1, epsilon=epsilon, scale=None),)
         content = f"sums over {agents} agents, less their own"
         reason = "the noise of the agents that are left hides each of them"
-        return (Disclosure(together(size), content, leak, reason, max(1, agents - size)),)
+        row = Disclosure(together(size), content, leak, reason, max(1, agents - size))
+        scales = self.list_scales(exchange)
+        # The coalition may be that of the largest noises.
+        return (row if scales is None else self._hide(row, np.sort(scales)[: agents - size]),)
 
     def _list_view(self, exchange: Exchange, view: View, leak: float) -> tuple[Disclosure, ...]:
         """Returns the rows of a view of all rounds."""
         if view.over == 1:
             return (Disclosure(view.viewer, view.observation, leak, _DISJOINT, 1, self.shown_by),)
+        if (scales := self.list_scales(exchange)) is not None:
+            return self._list_unlike(exchange, view, scales, leak)
         over = _count_hiding(exchange, view.over)
         reason = "the noise of all agents of a sum hides each of them"
         if over < view.over:
@@ -234,6 +294,54 @@ class NoisyMessages(Private, Elimination):
             return round_row, Disclosure(view.viewer, "the sums of all rounds", leak, reason, 1)
         content = f"sums over {view.over} agents" + " or more" * (view.over < exchange.agents)
         return (Disclosure(view.viewer, content, leak, reason, over),)
+
+    def _list_unlike(
+        self, exchange: Exchange, view: View, scales: Scales, leak: float
+    ) -> tuple[Disclosure, ...]:
+        """Returns the rows of a view of sums, if the noises of agents differ."""
+        agents, noises = exchange.agents, _relate(scales, exchange)
+        reason = "the noises of a sum, of whichever agent, hide each reward in it"
+        suffix = " or more" * (view.over < agents)
+        if exchange.reporting < agents:
+            noises = np.sort(scales)[: exchange.reporting]
+            suffix = ", that round alone and not the run"
+        elif view.over < agents:
+            # No sum hides less than one over so many agents of the smallest noises.
+            noises = np.sort(scales)[: view.over]
+        if view.is_member:
+            noises = np.sort(noises)[: max(1, len(noises) - 1)]
+            reason += "; an agent can take out its own message"
+        start = "one round's sum" if exchange.reporting < agents else "sums"
+        row = Disclosure(view.viewer, f"{start} over {view.over} agents{suffix}", leak, reason)
+        row = self._hide(row, noises)
+        if exchange.reporting == agents:
+            return (row,)
+        reason = "agents are drawn anew: only its own noise stays with an agent's rewards"
+        return row, Disclosure(view.viewer, "the sums of all rounds", leak, reason, 1)
+
+    def _hide(self, row: Disclosure, scales: Scales) -> Disclosure:
+        """Returns the row of a sum with noises of these scales, relative to a changed reward.
+
+        Noise hides a reward whichever agent adds it. Noise of a larger scale counts as noise of a
+        smaller one, so each scale gives a bound, by the number of noises that are as large. The
+        bound of the row is the smallest one up to the usual delta, of two candidates: the largest
+        noise alone, and the scale at which the variance that counts is largest.
+        """
+        noise, order = self.noise, np.sort(scales)[::-1]
+        candidates = [(float(order[0]), 1)]
+        if noise.nested:
+            place = int(np.argmax(np.arange(1, len(order) + 1) * order**2))
+            candidates.append((float(order[place]), place + 1))
+        scale, over = min(candidates, key=lambda pair: noise.epsilon(pair[0], pair[1], 1e-6))
+        if noise == LAPLACE:
+            return row._replace(epsilon=1.0 / scale, over=over)
+        pure = noise.epsilon(scale, 1, 0.0) if noise.pure else row.epsilon
+        return row._replace(epsilon=pure, over=over, scale=scale)
+
+
+def _relate(scales: Scales, exchange: Exchange) -> Scales:
+    """Returns scales in a weighted sum, relative to a reward of the largest weight."""
+    return np.asarray(scales * exchange.weights / exchange.weights.max())
 
 
 def _count_hiding(exchange: Exchange, over: int) -> int:

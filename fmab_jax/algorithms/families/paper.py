@@ -11,6 +11,7 @@ from fmab_jax.algorithms.families.messages import NoisyMessages, rounds_paramete
 from fmab_jax.algorithms.families.private import MAX_EPSILON
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
+from fmab_jax.core.per_agent import AgentNumbers, PerAgent
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.shapes import Scalar
 from fmab_jax.elimination import Epoch
@@ -25,7 +26,8 @@ class PaperElimination(NoisyMessages):
 
     Attributes:
         epsilon: Privacy parameter > 0; None (or infinity) adds no noise. A message leaks N epsilon.
-        epsilon_message: Privacy parameter of one message, N epsilon, in place of ``epsilon``.
+        epsilon_message: Privacy parameter of one message, N epsilon, in place of ``epsilon``; a
+            list, or a text such as "1x40,10x10", has one for each agent.
         rounds: Round budget R >= 1, or None for the doubling schedule.
         schedule_gap: Smallest gap in (0, 1] for which a budgeted schedule is built; without
             ``rounds`` it has no effect. The default is the gap of the instance, which only an
@@ -44,9 +46,9 @@ class PaperElimination(NoisyMessages):
     shown_by = "Theorem 1"
     trusted = "nobody, up to the epsilon of a message"
 
-    epsilon_message: Unset | float | None = parameter(
-        Real(none_label="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
-        "What one message may leak, N epsilon; in place of epsilon.",
+    epsilon_message: Unset | float | AgentNumbers | None = parameter(
+        PerAgent(none_label="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
+        "What one message may leak, N epsilon, not epsilon; by agent: 1x40,10x10 or a file.",
         default=UNSET,
         symbol="Nε",
         label="privacy parameter of a message, Nε",
@@ -101,14 +103,21 @@ class PaperElimination(NoisyMessages):
         by_message, agents = self.epsilon_message is not UNSET, exchange.reporting
         value = self.epsilon_message if by_message else self.epsilon
         assert not isinstance(value, Unset)
+        value = max(value) if isinstance(value, tuple) else value
         level = math.inf if value is None else value
         epsilon = level / agents if by_message else level
         return {"epsilon": epsilon, "epsilon_message": epsilon * agents}
 
+    def _find_epsilon(self, exchange: Exchange) -> float:
+        """Returns the epsilon of the equations."""
+        if self.list_scales(exchange) is None:
+            return self.privacy(exchange)["epsilon"]
+        return self.pool_epsilon(exchange) / exchange.reporting
+
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns epsilon, rounds, schedule_gap and scale, as numbers."""
         return {
-            "epsilon": self.privacy(exchange)["epsilon"],
+            "epsilon": self._find_epsilon(exchange),
             "rounds": math.inf if self.rounds is None else float(self.rounds),
             "schedule_gap": math.nan if self.schedule_gap is None else self.schedule_gap,
             "scale": self.scale,
@@ -141,7 +150,7 @@ class PaperElimination(NoisyMessages):
 
     @staticmethod
     def noise_scale(epoch: Epoch) -> Scalar:
-        """Returns 1/(N epsilon) (line 9)."""
+        """Returns the scale on an agent's sum: 1/(N epsilon) (line 9), or the mechanism's."""
         if epoch.mechanism != LAPLACE:
             return epoch.params["noise_scale"]
         return schedule.noise_scale(epoch.reporting, epoch.params["epsilon"])

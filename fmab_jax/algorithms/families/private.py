@@ -17,6 +17,7 @@ from fmab_jax.core.ledgers import (
     Disclosure,
     together,
 )
+from fmab_jax.core.per_agent import AgentNumbers
 from fmab_jax.core.rewards import Law
 from fmab_jax.errors import refuse
 from fmab_jax.parameters import UNSET, Flag, Real, Unset, parameter
@@ -27,11 +28,13 @@ MAX_EPSILON = 1e100
 """Largest epsilon, so that its multiples are finite."""
 
 
-def epsilon_parameter(default: T, suggested: float | Unset = UNSET) -> T | float | None:
+def epsilon_parameter(
+    default: T, suggested: float | Unset = UNSET, kind: type[Real] = Real, words: str = ""
+) -> T | float | None:
     """Returns the parameter epsilon."""
     return parameter(
-        Real(none_label="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
-        "Privacy parameter > 0, or none for no noise.",
+        kind(none_label="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
+        f"Privacy parameter > 0, or none for no noise{words}.",
         default=default,
         keyword=False,
         remedy="give a privacy parameter, or None for no noise",
@@ -64,7 +67,7 @@ class Private(Algorithm):
 
     disjoint: ClassVar[str] = ""
 
-    epsilon: Unset | float | None = epsilon_parameter(UNSET, suggested=1)
+    epsilon: Unset | float | AgentNumbers | None = epsilon_parameter(UNSET, suggested=1)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Adds epsilon, infinite for no noise."""
@@ -105,8 +108,10 @@ class Private(Algorithm):
 
     @property
     def noise_level(self) -> float:
-        """Epsilon as a number; infinity for no noise."""
+        """Epsilon as a number, the largest of any agent; infinity for no noise."""
         assert not isinstance(self.epsilon, Unset)
+        if isinstance(self.epsilon, tuple):
+            return float(max(self.epsilon))
         return math.inf if self.epsilon is None else float(self.epsilon)
 
 
