@@ -49,8 +49,8 @@ class Options:
     """Give all seeds the means that this seed would draw."""
     rewards: str = option("bernoulli", metavar="LAW")
     """Reward law."""
-    leak: float | None = option(kind=LEAK.kind)
-    """What one reward leaks in the view, at most; none for no noise."""
+    leak: float | None = option(1.0, kind=LEAK.kind)
+    """What one reward leaks in the view; none for no noise."""
     view: str = option("messages", kind=VIEW.kind)
     """Where the leak is counted: all messages, sums over agents alone, or actions alone."""
     links: float | None = option(None, kind=_BUDGET, default_text="no budget")
@@ -251,11 +251,10 @@ def write_answer(answer: Plan, command: str, options: Options) -> list[str]:
             f"Within {share} of the best of {answer.candidates} candidates, with {sure} confidence:"
         )
     else:
-        known = f"within {share}" if math.isfinite(answer.within) else "within no bound"
+        known = f"surely within {share} of the best" if math.isfinite(answer.within) else "not sure"
         head = (
-            f"Not decided. The best so far is {known} of the best of {answer.candidates} "
-            f"candidates, with {sure} confidence; about {answer.missing_seeds:,} more seeds would "
-            "decide:"
+            f"Not decided. The best of {answer.candidates} candidates so far, {known} (confidence "
+            f"{sure}); it needs {answer.missing_seeds:,} more seeds or so:"
         )
     leaks = ", ".join(
         f"{view} {_write_leak(leak)}" for view, leak in answer.leak.items() if not math.isnan(leak)

@@ -273,7 +273,7 @@ class _Runs:
                 pieces[i].append(block[i])
             start, level = start + whole, level + 1
         if self.progress:
-            print(f"{len(group)} candidates x {seeds} seeds", flush=True)
+            print(f"{len(group)} of {len(self.field)} candidates: {seeds:,} seeds", flush=True)
         return [self._judge(pieces[i]) for i in group]
 
     def _judge(self, pieces: list[Trials]) -> Sample:

@@ -194,7 +194,7 @@ class _Bounds(NamedTuple):
             holds=holds,
             within=within if keeps[leader] else math.inf,
             survivors=tuple(survivors),
-            missing=0 if holds else self._estimate_missing(within, max(seeds)),
+            missing=0 if holds else self._estimate_missing(leader, within),
         )
         noisy = [j for j in others if margins[j] < 0.0]
         # A candidate with fewer seeds than the leader is what limits their comparison.
@@ -246,11 +246,18 @@ class _Bounds(NamedTuple):
         covariance = np.cov(cut)
         return _Pair(len(cut[0]), means, covariance, spreads, self.pair_error, self.goal.strict)
 
-    def _estimate_missing(self, within: float, seeds: int) -> int:
-        """Estimates how many more seeds x needs: bounds shrink with the root of their number."""
-        if not math.isfinite(within):
-            return seeds
-        return int(seeds * max(1.0, (within / self.goal.within) ** 2 - 1.0))
+    def _estimate_missing(self, leader: int, within: float) -> int:
+        """Estimates how many more seeds the leader needs.
+
+        Bounds of means shrink with the root of their number, that of rare losses with the number.
+        """
+        seeds, sample = len(self.samples[leader].regret), self.samples[leader].regret
+        width = max(1.0, (min(within, 1e3) / self.goal.within) ** 2)
+        error = RARE * self.error / (len(self.samples) * LOOKS)
+        beyond = self.goal.worst - self.thresholds[leader]
+        cost = 0.5 * self.goal.within * max(float(np.mean(sample)), 1e-12)
+        rare = -math.log(error) * beyond / cost
+        return int(max(seeds * (min(width, 4.0) - 1.0), rare - seeds, seeds))
 
 
 class _Pair(NamedTuple):
