@@ -155,6 +155,7 @@ def bases():
         "Reduce": {"name": "x", "label": "", "units": "", "of": len}
         | dict.fromkeys(("init", "add", "merge", "finish"), len),
         "Gaussian": {"sd": 0.5},
+        "Drifting": {"changes": 1},
         "Ratings": {"levels": [0, 1]},
         "parameter": {"kind": Real(), "help": "x"},
         "simulate": {"algorithm": RUN, "problem": PROBLEM, "horizon": 50, "seeds": 2},
@@ -204,6 +205,7 @@ USUAL = {
     "Problem": "agents",
     "Exchange": "agents weights reporting wait vectors numbers views links alone exact",
     "Gaussian": "sd",
+    "Drifting": "changes share",
     "Ratings": "levels",
     "simulate": (
         "algorithm problem horizon seeds root_seed times spacing batch sum_agents devices progress"

@@ -134,8 +134,9 @@ def with_parameters(
     Raises:
         ValueError: If two parameters, or a parameter and an option, have one name.
     """
+    from fmab_jax.algorithms.base import Algorithm
+
     names = {field.name for field in dataclasses.fields(base)}
-    kinds: dict[str, Kind] = {}
     declared: set[str] = set()
     fields = []
     for owner in owners:
@@ -145,7 +146,7 @@ def with_parameters(
             ):  # the command's option sets it, too
                 continue
             # Several algorithms may have a parameter in common.
-            if kinds.setdefault(name, parameter.kind) == parameter.kind and name in declared:
+            if name in declared and issubclass(owner, Algorithm):
                 continue
             if name in names | declared:
                 line = f"{owner.__name__}.{name}: must have a name of its own; rename the parameter"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.core.tables import plain_number
 from fmab_jax.errors import describe_error, parse_number, refuse
 from fmab_jax.files import check_path, read_input
@@ -44,6 +45,9 @@ class PerAgent(Real):
         if isinstance(value, str) and (values := _parse(name, value)) is not None:
             pass
         elif isinstance(value, (list, tuple)) or isinstance(value, np.ndarray) and value.ndim == 1:
+            if len(value) > AGENTS_MAX:
+                allowed = f"a number, or at most {AGENTS_MAX:,}"
+                refuse(name, f"{len(value):,} numbers", allowed, "give one for each agent")
             values = list(value)
         else:
             return super().check_value(name, value, remedy)

@@ -63,6 +63,7 @@ def group_sums(law, words, arm, width, pulls, parameters, member):
         jnp.sum(member, axis=1)[None],
         cumulants,
         width,
+        None,
         rare.Table(member, group),
         *(rare.Table(x.T, row) for x in parameters),
     )
