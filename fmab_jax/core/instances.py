@@ -17,7 +17,7 @@ from fmab_jax.core.rewards import FiniteSupport
 from fmab_jax.core.rewards import Law as RewardLaw
 from fmab_jax.core.segments import Segments
 from fmab_jax.core.shapes import STATIC, Integer, PerArm, PerRowArm, Scalar
-from fmab_jax.core.worlds.base import World
+from fmab_jax.core.worlds.base import World, replace_fields
 
 # Averaging over agents leaves rounding errors of this order, so closer means are equal.
 TIE = 1e-12
@@ -103,7 +103,7 @@ class BoundProblem:
         """Returns an instance whose means change."""
         first = jnp.asarray(self.values["means"])[0] if self.kind == "fixed" else self._level(key)
         (words,) = keys.stream_keys(key, 0, keys.SEGMENT)
-        world = world.replace_fields(self.world_values)
+        world = replace_fields(world, self.world_values)
         ends, levels = world.lay_out(jnp.asarray(horizon), words, first)
 
         def spread(level: PerArm) -> tuple[Array, Array, tuple[Array, ...]]:

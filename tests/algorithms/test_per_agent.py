@@ -58,7 +58,8 @@ def sample_noise(algorithm, problem, sum_agents, rounds=3):
         instance = bound.draw(key)
         bare = jax.tree.map(jnp.asarray, trial)
         bare = replace(bare, params=bare.algorithm.resolve_params(bare.params, instance))
-        state = accounts.start_run(bare, instance.gaps, jnp.zeros(0, jnp.int64), jnp.float64(1.0))
+        losses = accounts.find_losses(instance)
+        state = accounts.start_run(bare, losses, jnp.zeros(0, jnp.int64))
         draws = bare.draws
         arm = jnp.arange(2, dtype=jnp.uint32)
         # Each seed has constants of its own, or all would write into one table.

@@ -81,14 +81,7 @@ class World(Configurable):
         """Returns the world without its floats, the key of a compilation, and these floats."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         floats = {n: np.asarray(x, np.float64) for n, x in fields.items() if isinstance(x, float)}
-        return self.replace_fields(dict.fromkeys(floats)), floats
-
-    def replace_fields(self, values: Mapping[str, object]) -> World:
-        """Returns a copy with other values, unchecked."""
-        world = copy.copy(self)
-        for name, value in values.items():
-            object.__setattr__(world, name, value)
-        return world
+        return replace_fields(self, dict.fromkeys(floats)), floats
 
     def lay_out(
         self, horizon: Integer, words: Words, first: PerArm
@@ -110,3 +103,11 @@ class World(Configurable):
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         jax.tree_util.register_static(cls)
+
+
+def replace_fields(world: World, values: Mapping[str, object]) -> World:
+    """Returns a copy of a world with other values, unchecked."""
+    world = copy.copy(world)
+    for name, value in values.items():
+        object.__setattr__(world, name, value)
+    return world
