@@ -108,7 +108,7 @@ def build_command(
         )
     hint = ", or load an algorithm of your own with --plugin" * bool(first)
     count = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
-    names = words[: max(1, count)] if several else [first]
+    names: Sequence[str | None] = words[: max(1, count)] if several and words else [first]
     chosen = [by_name[choose(word, [*by_name, *alternatives], name, hint)] for word in names]
     for word in names:
         if names.count(word) > 1:

@@ -77,7 +77,7 @@ def together(size: int) -> str:
     return f"{size:,} agent{'s' * (size > 1)} together"
 
 
-def checked_rows(field: str, ledger: Disclosure | Iterable[Disclosure]) -> tuple[Disclosure, ...]:
+def checked_rows(field: str, ledger: object) -> tuple[Disclosure, ...]:
     """Returns the ledger of an algorithm as rows; refuses anything else.
 
     Args:

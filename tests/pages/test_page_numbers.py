@@ -132,7 +132,7 @@ SOURCES = (
     ),
     (
         PROMISES,
-        rf"With \$N = 50\$ and a message that leaks 5, one reward leaks {N} up to\s+"
+        rf"With \$N = 50\$ and a message that leaks 5, the sum leaks {N} of one reward up to\s+"
         rf"\$\\delta = 10\^\{{-6\}}\$\. Two rewards leak {N}, not twice {N}, which is {N}\.",
         lambda: [summed(5), summed(10), summed(5), 2 * summed(5)],
     ),
