@@ -37,7 +37,7 @@ compiled = compilation.compile_program
 
 def compile_program(program, *rest):
     # Of three arms; a program of more arms comes first.
-    if "'uniform', 1, 3)" in str(program.structure):
+    if "'uniform', 1, 3," in str(program.structure):
         print("stuck", file=sys.stderr, flush=True)
         for _ in range(100):
             hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
