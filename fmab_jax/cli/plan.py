@@ -188,7 +188,7 @@ def write_command(algorithm: Algorithm, problem: Problem, options: Options) -> s
             continue
         text = "none" if value is None else parameter.kind.label(value)
         if name in NOISE:
-            text = "none" if value is None else repr(value)
+            text = "none" if value is None else parameter.kind.plain(value)
         elif isinstance(parameter.kind, Flag):
             text = str(value).lower()
         elif (typed := getattr(options, name, None)) is not None:

@@ -17,9 +17,10 @@ from jaxtyping import Float
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis.bands import student_quantile
 from fmab_jax.analysis.leaks import NOISE, at_leak, find_leak
+from fmab_jax.core.networks import ComponentsOf, GraphOf, network, parts
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import Refusal, choice, count, flag, real, refuse
-from fmab_jax.files import check_path
+from fmab_jax.files import check_path, error_stream
 from fmab_jax.parameters import LEAK, VIEWS, parameters_of
 from fmab_jax.planning.candidates import Candidate, Setting, check_candidates, list_candidates
 from fmab_jax.planning.race import Goal, Sample, Verdict, race
@@ -167,7 +168,7 @@ def plan(
         max_seeds: Most seeds of a candidate.
         root_seed: Selects all randomness.
         client: A Dask client, as in `sweep`.
-        progress: Whether to print a line for each look.
+        progress: Whether to print a line for each look, on standard error.
 
     Raises:
         ValueError: If a value is refused, or nothing can keep the budgets.
@@ -215,6 +216,11 @@ def plan(
         seeds,
         strict,
     )
+    # Candidates that do not fit are left out, so a wrong graph must be refused here.
+    if graph is not None:
+        network(GraphOf().check("graph", graph, ""), problem.agents)
+    if components is not None:
+        parts(ComponentsOf().check("components", components, ""), problem.agents)
     root = count("root_seed", root_seed, 0, 2**32 - 1, "give a seed")
     folder = None if store is None else Path(check_path("store", store))
     notes: list[str] = []
@@ -273,7 +279,8 @@ class _Runs:
                 pieces[i].append(block[i])
             start, level = start + whole, level + 1
         if self.progress:
-            print(f"{len(group)} of {len(self.field)} candidates: {seeds:,} seeds", flush=True)
+            line = f"{len(group)} of {len(self.field)} candidates: {seeds:,} seeds"
+            print(line, file=error_stream(), flush=True)
         return [self._judge(pieces[i]) for i in group]
 
     def _judge(self, pieces: list[Trials]) -> Sample:

@@ -113,6 +113,8 @@ def test_trials_are_read_seed_by_seed():
         ({"view": "all"}, "view='all': must be 'messages' or 'sum' or 'actions'"),
         ({"candidates": [fmab.kl_se(3)]}, "leak of kl_se()=3.0: must be at most 1"),
         ({"candidates": []}, "candidates=[]: must be not empty"),
+        ({"graph": "nope.edgelist"}, "graph='nope.edgelist': must be"),
+        ({"components": "3,4"}, "components='3,4': must be sizes that sum to agents=5"),
         ({"max_seeds": 10}, "max_seeds=10: must be a whole number in [200"),
         ({"numbers": 1, "candidates": FIELD[:1]}, "numbers=1.0: must be more: every candidate"),
         ({"server": False, "candidates": FIELD}, "candidates='kl_se(rounds=1)': must be one that"),
