@@ -39,6 +39,7 @@ TESTS = {
     "fmab_jax/run": ("tests/run", "tests/algorithms", REFUSALS),
     "fmab_jax/analysis": ("tests/analysis", REFUSALS),
     "fmab_jax/sweeps": ("tests/sweeps", REFUSALS),
+    "fmab_jax/planning": ("tests/planning",),
     "fmab_jax/ratings.py": ("tests/ratings", REFUSALS),
     "fmab_jax/plots": ("tests/plots", REFUSALS),
     "fmab_jax/reports": ("tests/reports", REFUSALS),
