@@ -48,6 +48,11 @@ from fmab_jax.analysis.tables import final_table as final_table
 from fmab_jax.core.exchanges import Exchange as Exchange
 from fmab_jax.core.outputs import Output as Output
 from fmab_jax.core.outputs import Reduce as Reduce
+from fmab_jax.core.presences.absent import Absent as Absent
+from fmab_jax.core.presences.absent import Late as Late
+from fmab_jax.core.presences.base import Presence as Presence
+from fmab_jax.core.presences.corrupted import Corrupted as Corrupted
+from fmab_jax.core.presences.links import Links as Links
 from fmab_jax.core.problems import Problem as Problem
 from fmab_jax.core.rewards import Bernoulli as Bernoulli
 from fmab_jax.core.rewards import Gaussian as Gaussian

@@ -196,6 +196,7 @@ class State(NamedTuple):
         active_mask: [arm] whether an arm is in play; empty if no output needs it.
         accumulators: States of the accumulators of outputs.
         pulls_by_segment: [segment] the part of ``pulls`` in each segment, if means change.
+        sent: Messages that agents have sent, if they are counted one by one.
     """
 
     number: Integer
@@ -213,6 +214,7 @@ class State(NamedTuple):
     active_mask: Bool[Array, " place"]
     accumulators: tuple[PyTree, ...]
     pulls_by_segment: PyTree = ()
+    sent: PyTree = ()
 
 
 class Losses(NamedTuple):
@@ -270,6 +272,7 @@ def start_run(trial: BoundElimination, losses: Losses, grid: Array) -> State:
         active_mask=jnp.ones(arms if trial.accumulators else 0, bool),
         accumulators=start_accumulators(trial.accumulators, trial.accumulator_rows, arms, grid),
         pulls_by_segment=() if ends is None else jnp.zeros(len(ends)),
+        sent=zero_slots if trial.draws.loses_messages else (),
     )
 
 
@@ -293,10 +296,19 @@ def close_epoch(
     zero = jnp.zeros(state.gaps.shape)
     slot, regret, waiting_regret = plan.end, state.regret, state.waiting_regret
     completed = plan.fits & (slot + trial.wait <= trial.horizon)
+    before, sent = state, ()
+    if trial.draws.loses_messages:
+        attendance = plan.round.attendance
+        completed = completed & (attendance.heard > 0.0)
+        number_sent = jnp.where(plan.fits, attendance.sent, 0)
+        state = state._replace(sent=state.sent + number_sent)
+        sent = jnp.where(plan.fits, slot, never), state.sent
     rate = trial.agents * (state.gaps / plan.epoch.active)
     ended = never if trial.waits else jnp.where(completed, slot, never)
     start = jnp.where(plan.runs, state.slot, never)
-    lines: tuple[Line, ...] = (Line(start, regret, rate, waiting_regret, zero, ended, number),)
+    lines: tuple[Line, ...] = (
+        Line(start, regret, rate, waiting_regret, zero, ended, number, sent),
+    )
     regret = regret + grow(rate, state.slot, slot, ends)
     accumulators = accumulate_segments(
         trial.accumulators,
@@ -333,6 +345,10 @@ def close_epoch(
         active_mask=reduced.get("active_mask", state.active_mask),
     )
     state = jax.tree.map(lambda new, old: jnp.where(completed, new, old), after, state)
+    if trial.draws.loses_messages:
+        # Each message has a number for each arm in play.
+        reported = before.arms_reported + before.active.astype(jnp.int64) * number_sent
+        state = state._replace(arms_reported=reported)
     pulls = jnp.where(jnp.isnan(plan.radius), plan.radius, plan.epoch.pulls)
     return state._replace(
         number=jnp.where(plan.runs, number, state.number),
@@ -362,7 +378,10 @@ def finish_run(
     zero, gap = jnp.zeros(state.gaps.shape), losses.of_arm(state.best_arm)
     has_decided = (state.active == 1) | is_spent(trial, state)
     rate = trial.agents * gap
-    line = Line(state.slot, state.regret, rate, state.waiting_regret, zero, never, state.rounds)
+    sent = (never, state.sent) if trial.draws.loses_messages else ()
+    line = Line(
+        state.slot, state.regret, rate, state.waiting_regret, zero, never, state.rounds, sent
+    )
     curves = draw_line(curves, grid, line)
 
     def make_stretch() -> Stretch:
@@ -386,6 +405,7 @@ def finish_run(
         waiting_regret=curves.waiting,
         rounds_by=curves.rounds,
         rounds=state.rounds,
+        messages_by=curves.sent,
         arms_reported=state.arms_reported,
         active_arms=state.active,
         chosen_arm=jnp.where(has_decided, state.best_arm, -1),

@@ -76,7 +76,10 @@ def run(
 
     gap = losses.gaps if ends is None else jnp.moveaxis(losses.gaps, 1, 2)
     arms = layout.start({"gap": gap, **map_constants(draws, instance)}, draws)
-    curves = map_trials(lambda grid, ends: start_curves(grid, trial.waits, ends))(grid, ends)
+    counts = draws.loses_messages
+    curves = map_trials(lambda grid, ends: start_curves(grid, trial.waits, ends, counts))(
+        grid, ends
+    )
     state, curves = layout.loop(
         run_epoch, count_active, map_trials(start_run)(trial, losses, grid), arms, curves, grid
     )
@@ -109,7 +112,6 @@ def plan_epoch(
     slots = draws.count_slots(epoch.active, epoch.fresh)
     runs, end = is_running(trial, state, last), state.slot + slots
     fits = runs & (end <= trial.horizon)
-    radius = checked("radius", algorithm.radius(epoch), (), "f")
     rewards, noise = keys.stream_keys(key, number, keys.REWARD, keys.NOISE)
     scale = algorithm.noise_scale(epoch) * draws.law.sensitivity
     fresh = jnp.where(fits, epoch.fresh, 0.0)
@@ -117,8 +119,14 @@ def plan_epoch(
     if ends is not None:
         round_ = split_round(round_, state, key, epoch.active, ends)
     reports, memory = draws.update_memory(state.memory, key, round_)
+    round_ = round_._replace(reports=reports)
+    round_ = round_._replace(attendance=draws.attend(key, round_))
+    if round_.attendance:
+        # Who is heard is known when the arms are judged, not when the epoch is planned.
+        epoch = epoch._replace(reporting=jnp.maximum(round_.attendance.heard, 1.0))
+    radius = checked("radius", algorithm.radius(epoch), (), "f")
     until = jnp.where(runs, jnp.minimum(end, trial.horizon), state.slot)
-    return Plan(runs, fits, until, epoch, radius, round_._replace(reports=reports), memory)
+    return Plan(runs, fits, until, epoch, radius, round_, memory)
 
 
 def split_round(round_: Round, state: State, key: Array, active: Scalar, ends: Ends) -> Round:
@@ -172,6 +180,8 @@ def eliminate_arms(
         precomputed=plan.precomputed,
     )
     worse = checked("worse", trial.algorithm.worse(aggregate, plan.epoch), arms["mean"].shape, "b")
+    if plan.round.attendance:
+        worse &= plan.round.attendance.heard > 0.0
     stays, gap = arms["alive"] & ~worse, arms["gap"]
     stays_by_gap = stays.reshape(-1, *[1] * (gap.ndim - 1))
     now = gap if gap.ndim == 1 else gap[:, -1]

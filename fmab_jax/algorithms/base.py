@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fmab_jax import mechanisms
-from fmab_jax.core import worlds
+from fmab_jax.core import presences, worlds
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.laws import LAWS_BY_NAME, check_class
 from fmab_jax.core.ledgers import ACTIONS as ACTIONS  # so that plug-ins import from here
@@ -35,6 +35,7 @@ from fmab_jax.core.outputs import OF_RESULTS, Output
 from fmab_jax.core.plugins import defined_in, file_of, foreign_refused, source_digest
 from fmab_jax.core.plugins import imported as import_file
 from fmab_jax.core.plugins import imported_module as import_name
+from fmab_jax.core.presences import Presence
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import Record
@@ -50,6 +51,7 @@ _RESERVED_NAMES = OF_RESULTS | {
     *("algorithm", "problem", "outputs", "asked", "horizon", "seeds", "root_seed", "times"),
     *("spacing", "sum_agents", "keep", "until", "axes", "listed", "name", "title"),
     *("agents", "arms", "spread", "instance_gap", "rewards", "fixed_instance", "world"),
+    "presence",
 }
 _loaded: dict[str, type[Algorithm]] = {}
 
@@ -180,6 +182,10 @@ class Algorithm(Configurable):
     def homogeneous_only(self) -> bool:
         """Whether agents whose means differ are refused."""
         return False
+
+    def count_messages(self, exchange: Exchange) -> int:
+        """Returns the messages of a round, each of which an absent agent may miss."""
+        return exchange.reporting
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns the content of ``params`` in the equations: every parameter that is a number.
@@ -357,7 +363,9 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
         module = import_file(path) if path.suffix == ".py" else import_name(spec)
     owners, laws = list(find_algorithms(module)), list(defined_in(module, Law))
     noises, changing = list(defined_in(module, Mechanism)), list(defined_in(module, World))
-    pairs = (pair for kind in (owners, laws, noises, changing) for pair in combinations(kind, 2))
+    absences = list(defined_in(module, Presence))
+    kinds = owners, laws, noises, changing, absences
+    pairs = (pair for kind in kinds for pair in combinations(kind, 2))
     for first, second in pairs:
         if first.name == second.name:
             names = PlainText(
@@ -365,7 +373,7 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
             )
             refuse("name", names, f"the name of one class of {spec}", "rename one of them")
     outputs = any(isinstance(value, Output) for value in vars(module).values())
-    if not any((owners, laws, outputs, noises, changing)):
+    if not any((outputs, *kinds)):
         for owner_without_name in defined_in(module, (Algorithm, Law), is_named=False):
             _check_name(owner_without_name)
         remedy = "derive a frozen dataclass from a family and give it a name"
@@ -387,11 +395,14 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
         mechanisms.check_class(noise, spec)
     for world in changing:
         worlds.check_class(world, spec)
-    for definition in (*owners, *laws, *noises, *changing):
+    for presence in absences:
+        presences.check_class(presence, spec)
+    for definition in (*owners, *laws, *noises, *changing, *absences):
         source_digest(definition)  # cached now, because the files may change later
     LAWS_BY_NAME.update({law.name: law for law in laws})
     mechanisms.register(noises)
     worlds.register(changing)
+    presences.register(absences)
     _loaded.update({owner.name: owner for owner in owners})
     return owners
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fmab_jax.algorithms.families.messages import participation_parameter
 from fmab_jax.algorithms.families.paper import PaperElimination
 from fmab_jax.core.exchanges import Exchange, server
+from fmab_jax.parameters import Real, parameter
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,8 @@ class CDP(PaperElimination):
 
     Attributes:
         participation: Share p of agents that report in a round, in (0, 1].
+        trim: Share of the largest, and of the smallest, messages about an arm that the server drops
+            before it averages; 0.5 is the median. It protects against corrupted agents.
 
     Example:
         >>> import fmab_jax as fmab
@@ -33,6 +36,18 @@ class CDP(PaperElimination):
     examples = ("--epsilon 0.1 0.3 0.5 1 --out eps", "--participation 0.4 --rounds 3")
 
     participation: float = participation_parameter()
+    trim: float = parameter(
+        Real(low=0.0, high=0.5),
+        "Share of the largest and of the smallest messages that the server drops; 0.5 is a median.",
+        default=0.0,
+        label="share of messages trimmed",
+        proven=Real(high=0.0),
+    )
+
+    @property
+    def trimmed_share(self) -> float:
+        """As `trim` says."""
+        return self.trim
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the exchange of the server."""

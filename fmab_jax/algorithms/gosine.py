@@ -71,6 +71,10 @@ class GosInE(Recommending):
         links, sender = ((PEER, requests),), "one random neighbour"
         return neighbours("recommendation", agents, links, numbers=requests, viewer=sender)
 
+    def count_messages(self, exchange: Exchange) -> int:
+        """Returns the agents that ask a neighbour."""
+        return exchange.on(PEER.name)
+
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, params: Params) -> State:
         """Assigns consecutive arms: ceil(K/M) sticky ones from i ceil(K/M) on, then U and L."""

@@ -1,4 +1,4 @@
-"""Lists all algorithms, reward laws and worlds, those of plug-ins among them.
+"""Lists all algorithms, reward laws, worlds and presences, those of plug-ins among them.
 
 Where they are from, who is heard, who is trusted, and their parameters.
 
@@ -24,6 +24,7 @@ def execute(call: Call) -> None:
     """Prints the table."""
     from fmab_jax.algorithms.base import list_algorithms
     from fmab_jax.core.laws import usages
+    from fmab_jax.core.presences import find_presences
     from fmab_jax.core.worlds import find_worlds
 
     keys = ("name", "source", "communication", "trusted")
@@ -31,3 +32,4 @@ def execute(call: Call) -> None:
     print_rows(("name", "source", "who is heard", "who is trusted", "parameters"), rows)
     print(f"Reward laws, for --rewards: {usages()}")
     print(f"Worlds, for --world: {usages(find_worlds())}")
+    print(f"Presences, for --presence: {usages(find_presences())}")

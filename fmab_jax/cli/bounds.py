@@ -107,6 +107,9 @@ def execute(call: Call[Options]) -> None:
     if isinstance(by_agent, tuple):
         refuse("epsilon_message", write_numbers(by_agent), "one number for the theorems", "drop it")
     problem = config.problem
+    if problem.presence is not None:
+        allowed = "left out: theorems are about agents that are all present"
+        refuse("presence", problem.presence.text(), allowed, "use fmab run")
     if problem.world is not None:
         allowed = "left out: no theorem covers means that change"
         refuse("world", problem.world.text(), allowed, "use fmab run")

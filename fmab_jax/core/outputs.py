@@ -187,6 +187,7 @@ _FLOAT, _INT = np.dtype(np.float64), np.dtype(np.int32)
 FIELDS: dict[str, tuple[np.dtype, bool]] = {
     **dict.fromkeys(("regret", "waiting_regret"), (_FLOAT, True)),
     **{"rounds_by": (_INT, True), "arms_reported": (np.dtype(np.int64), False)},
+    "messages_by": (np.dtype(np.int64), True),
     **{"final_gap": (_FLOAT, False), **dict.fromkeys(_ENDS, (_INT, False))},
 }
 """Type of each field of an `Outcome` but the accumulators, and whether it is over time."""
@@ -201,14 +202,17 @@ class Record:
     Attributes:
         agents: M.
         arms: K.
-        links: [meter] links of a completed round.
-        vectors: Vectors that a completed round sends.
+        counted: What costs belong to: "rounds_by", completed rounds, or "messages_by", messages,
+            where agents or links may be missing.
+        links: [meter] links of a completed round, or of a message.
+        vectors: Vectors that it sends.
         numbers: Single numbers that it sends besides.
         number_bits: Bits of a number.
     """
 
     agents: int
     arms: int
+    counted: str
     links: np.ndarray
     vectors: int
     numbers: int
@@ -224,6 +228,10 @@ class Record:
         vars(self).update(facts)
         self._arrays = arrays
         self._accumulators = {accumulator.name: accumulator for accumulator in accumulators}
+
+    def count_all(self) -> Any:
+        """Returns the completed rounds, or the messages, of each seed at the horizon."""
+        return self["rounds"] if self.counted == "rounds_by" else self[self.counted][..., -1]
 
     def __getitem__(self, name: str) -> Any:
         """Returns the array of a name; for a `Reduce`, an array of JAX.

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from fmab_jax.core import keys, tables
 from fmab_jax.core.instances import BoundProblem
 from fmab_jax.core.laws import law_of
+from fmab_jax.core.presences import Presence, presence_of
 from fmab_jax.core.rewards import Bernoulli, Ratings
 from fmab_jax.core.rewards import Law as RewardLaw
 from fmab_jax.core.rewards.contract import check_law
@@ -62,6 +63,7 @@ class Problem:
         rewards: The law of a reward given its mean.
         probabilities: [agent, arm, level] or [1, arm, level] of ratings, else None.
         world: How means change; None if they do not. ``means`` are then the first ones.
+        presence: Which agents and links take part in a round; None if all do.
 
     Example:
         >>> import fmab_jax as fmab
@@ -79,6 +81,7 @@ class Problem:
     rewards: RewardLaw
     probabilities: np.ndarray | None = field(compare=False)
     world: World | None
+    presence: Presence | None
     _digest: str = field(repr=False)
 
     def __init__(
@@ -87,6 +90,7 @@ class Problem:
         agents: int | None = None,
         rewards: RewardLaw | str = _BERNOULLI,
         world: World | str | None = None,
+        presence: Presence | str | None = None,
     ) -> None:
         """Fixes the means.
 
@@ -96,6 +100,7 @@ class Problem:
             agents: Number of agents that share an [arm] vector.
             rewards: Law of a reward, or its text; `Bernoulli` by default.
             world: How means change, or its text; agents must then share their means.
+            presence: Which agents and links take part in a round, or its text.
 
         Raises:
             ValueError: If the array is not numeric, not one- or two-dimensional, empty, outside
@@ -109,7 +114,7 @@ class Problem:
         _refuse_entry("means", array, bad, allowed, "give the mean reward of each arm")
         check_law(law, array)
         array, agents = _collapse_equal_rows("means", array, 2, agents)
-        self._set(agents, array.shape[1], law, means=array, world=world)
+        self._set(agents, array.shape[1], law, means=array, world=world, presence=presence)
 
     def _set(
         self,
@@ -121,6 +126,7 @@ class Problem:
         means: np.ndarray | None = None,
         probabilities: np.ndarray | None = None,
         world: World | str | None = None,
+        presence: Presence | str | None = None,
     ) -> None:
         agents = count("agents", agents, 1, MAX_AGENTS, "give the number of agents M")
         arms = count("arms", arms, 1, MAX_ARMS, "give the number of arms K")
@@ -137,6 +143,8 @@ class Problem:
                 refuse("instance_gap", gap, "None with one arm", "use at least two arms")
         if world is not None:
             world = self._check_world(world, means, instance_gap, rewards)
+        if presence is not None:
+            presence = presence_of(presence)
         digest = hashlib.sha256()
         for array in (means, probabilities):
             if array is not None:
@@ -144,7 +152,8 @@ class Problem:
                 digest.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
         values: dict[str, object] = {"agents": agents, "arms": arms, "rewards": rewards}
         values |= {"spread": spread, "instance_gap": instance_gap, "means": means}
-        values |= {"probabilities": probabilities, "world": world, "_digest": digest.hexdigest()}
+        values |= {"probabilities": probabilities, "world": world, "presence": presence}
+        values |= {"_digest": digest.hexdigest()}
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -171,11 +180,12 @@ class Problem:
         spread: float = 0.0,
         instance_gap: float | None = None,
         world: World | str | None = None,
+        presence: Presence | str | None = None,
     ) -> Problem:
         law = _checked_law(rewards)
         _check_unit_means(law)
         problem = cls.__new__(cls)
-        problem._set(agents, arms, law, spread, instance_gap, world=world)
+        problem._set(agents, arms, law, spread, instance_gap, world=world, presence=presence)
         if problem.spread:  # means may lie at the ends
             check_law(law, [0.0, 1.0])
         return problem
@@ -187,6 +197,7 @@ class Problem:
         arms: int,
         rewards: RewardLaw | str = _BERNOULLI,
         world: World | str | None = None,
+        presence: Presence | str | None = None,
     ) -> Problem:
         """All agents share means that each seed draws from U[0, 1] (the paper's section VII-A).
 
@@ -195,6 +206,7 @@ class Problem:
             arms: K in [1, 1e6].
             rewards: Law of a reward, or its text; `Bernoulli` by default.
             world: How means change, or its text, such as "drifting:3".
+            presence: Which agents and links take part in a round, or its text: "absent:0.1".
 
         Raises:
             ValueError: If an argument is out of range, or the law's rewards do not cover [0, 1].
@@ -205,7 +217,7 @@ class Problem:
             >>> problem.agents, problem.arms, problem.drawn
             (5, 10, True)
         """
-        return cls._make_random(agents, arms, rewards, world=world)
+        return cls._make_random(agents, arms, rewards, world=world, presence=presence)
 
     @classmethod
     def heterogeneous(
@@ -216,6 +228,7 @@ class Problem:
         instance_gap: float | None = None,
         rewards: RewardLaw | str = _BERNOULLI,
         world: World | str | None = None,
+        presence: Presence | str | None = None,
     ) -> Problem:
         """Agents differ: global means as in `uniform` or `with_gap`, plus a zero-sum perturbation.
 
@@ -230,6 +243,7 @@ class Problem:
             rewards: Law of a reward, or its text; `Bernoulli` by default.
             world: How global means change, or its text; the perturbation of an arm stays, as far as
                 means in [0, 1] allow.
+            presence: Which agents and links take part in a round, or its text.
 
         Example:
             >>> import fmab_jax as fmab
@@ -237,11 +251,16 @@ class Problem:
             >>> fixed.means.shape, bool((fixed.means >= 0).all() and (fixed.means <= 1).all())
             ((5, 10), True)
         """
-        return cls._make_random(agents, arms, rewards, spread, instance_gap, world)
+        return cls._make_random(agents, arms, rewards, spread, instance_gap, world, presence)
 
     @classmethod
     def with_gap(
-        cls, agents: int, arms: int, instance_gap: float, rewards: RewardLaw | str = _BERNOULLI
+        cls,
+        agents: int,
+        arms: int,
+        instance_gap: float,
+        rewards: RewardLaw | str = _BERNOULLI,
+        presence: Presence | str | None = None,
     ) -> Problem:
         """Each seed draws means whose smallest gap is ``instance_gap``.
 
@@ -253,6 +272,7 @@ class Problem:
             arms: K >= 2.
             instance_gap: In [1e-9, 1).
             rewards: Law of a reward, or its text; `Bernoulli` by default.
+            presence: Which agents and links take part in a round, or its text.
 
         Example:
             >>> import fmab_jax as fmab
@@ -262,11 +282,15 @@ class Problem:
             >>> round(float(best - second), 9)
             0.1
         """
-        return cls._make_random(agents, arms, rewards, instance_gap=instance_gap)
+        return cls._make_random(agents, arms, rewards, instance_gap=instance_gap, presence=presence)
 
     @classmethod
     def ratings(
-        cls, levels: ArrayLike, probabilities: ArrayLike, agents: int | None = None
+        cls,
+        levels: ArrayLike,
+        probabilities: ArrayLike,
+        agents: int | None = None,
+        presence: Presence | str | None = None,
     ) -> Problem:
         """Rewards are ratings: finitely many levels, each with a probability.
 
@@ -277,6 +301,7 @@ class Problem:
             probabilities: [agent, arm, level]; or, shared by ``agents``, [arm, level]. Each cell
                 sums to 1 within 1e-9.
             agents: Number of agents that share an [arm, level] table.
+            presence: Which agents and links take part in a round, or its text.
 
         Raises:
             ValueError: If the levels do not increase, or the table is no table of probabilities.
@@ -307,7 +332,9 @@ class Problem:
         table, agents = _collapse_equal_rows("probabilities", scaled, 3, agents)
         means = table @ np.array(law.values)
         problem = cls.__new__(cls)
-        problem._set(agents, table.shape[1], law, means=means, probabilities=table)
+        problem._set(
+            agents, table.shape[1], law, means=means, probabilities=table, presence=presence
+        )
         return problem
 
     @classmethod
@@ -316,6 +343,7 @@ class Problem:
         path: str | PathLike[str],
         agents: int | None = None,
         rewards: RewardLaw | str | None = None,
+        presence: Presence | str | None = None,
     ) -> Problem:
         r"""Reads fixed means, or ratings, from a CSV or an NPZ file.
 
@@ -331,6 +359,7 @@ class Problem:
             path: The file, or a symbolic link to it.
             agents: Number of agents that share one row.
             rewards: Law of a reward around its mean, or its text; left out with ratings.
+            presence: Which agents and links take part in a round, or its text.
 
         Raises:
             ValueError: If the file cannot be read, is too large, or its numbers are not means.
@@ -352,9 +381,10 @@ class Problem:
             if rewards is not None:
                 remedy = "the file's ratings are the law"
                 refuse("rewards", rewards, "left out with a file of ratings", remedy)
-            return cls.ratings(levels, values, agents)
+            return cls.ratings(levels, values, agents, presence)
         try:
-            return cls(values, agents, _BERNOULLI if rewards is None else rewards)
+            law = _BERNOULLI if rewards is None else rewards
+            return cls(values, agents, law, presence=presence)
         except Refusal as error:
             is_entry = error.field.startswith("means[")
             raise error.renamed(f"{path}: {error.field}") if is_entry else error from None
@@ -459,8 +489,8 @@ class Problem:
         with own_settings():
             means = np.asarray(_draw_means(self.bind(), np.uint32(root_seed), np.uint32(seed)))
         if len(means) == 1:
-            return Problem(means[0], self.agents, self.rewards)
-        return Problem(means, rewards=self.rewards)
+            return Problem(means[0], self.agents, self.rewards, presence=self.presence)
+        return Problem(means, rewards=self.rewards, presence=self.presence)
 
     def describe(self) -> Record:
         """Returns a JSON-able description that identifies the problem."""
@@ -468,6 +498,8 @@ class Problem:
         description |= {"rewards": self.rewards.describe()}
         if self.world is not None:
             description["world"] = self.world.text()
+        if self.presence is not None:
+            description["presence"] = self.presence.text()
         for name in ("probabilities", "means"):
             if (array := getattr(self, name)) is not None:
                 return description | {name: array.tolist()}
@@ -484,6 +516,7 @@ class Problem:
             "instance_gap": "" if gap is None else f"smallest gap = {gap!r}",
             "rewards": "" if law == _BERNOULLI else law.label(),
             "world": "" if self.world is None else f"world {self.world.text()}",
+            "presence": "" if self.presence is None else f"presence {self.presence.text()}",
             "means": "" if means is None else f"fixed means {self._digest[:8]}",
         }
         return {name: text for name, text in words.items() if text}

@@ -22,7 +22,9 @@ class Outcome(NamedTuple):
         waiting_regret: [time] the part of it in waiting slots; None if agents never wait.
         rounds_by: [time] completed communication rounds.
         rounds: Completed rounds at the horizon.
-        arms_reported: Reported arms, summed over these rounds.
+        messages_by: [time] messages that agents have sent, where agents may be absent; None where
+            each round has the same number.
+        arms_reported: Reported arms, summed over these rounds; over messages, if they are counted.
         active_arms: Arms still in play at the horizon.
         chosen_arm: The arm played at the horizon, -1 while still exploring.
         agents_lost: Agents whose active set holds no best arm at the horizon; None if means change.
@@ -43,6 +45,7 @@ class Outcome(NamedTuple):
     agents_worse: Integer
     final_gap: Scalar
     accumulator_values: dict[str, Reals] | None = None
+    messages_by: Grid | None = None
 
 
 @runtime_checkable
@@ -57,6 +60,8 @@ class Trial(Protocol):
       then compiled faster and runs slower.
     * ``follows_worlds``: true if the loop reads ``instance.segments``. Other trials never get a
       problem whose means change.
+    * ``follows_presences``: true if the loop asks a problem's presence who is heard. Other trials
+      never get a problem with one.
     * ``with_accumulators(accumulators)``: the same trial with accumulators for outputs. Only a
       trial with this method has such outputs.
     """

@@ -48,6 +48,7 @@ def choose(
     agents, weights = problem.agents, exchange.weights
     noisy = algorithm.noisy and math.isfinite(problem.rewards.sensitivity)
     cumulative, secure = algorithm.remembers, algorithm.sums_securely
+    presence, trim = problem.presence, algorithm.trimmed_share
     fields: dict[str, Any] = {
         "law": problem.rewards.bind()[0],
         "mechanism": algorithm.noise,
@@ -70,9 +71,12 @@ def choose(
     padded = None if ratios is None else np.pad(ratios, (0, padded_agents - agents))
     private_waits = algorithm.waits_privately
     real = np.arange(padded_agents) < agents
-    if partial and not waits and (constant_scale or not cumulative or not noisy):
+    single = presence is not None or trim > 0.0
+    if partial and not waits and not single and (constant_scale or not cumulative or not noisy):
         return OnReport(**fields | {"real": real, "ratios": padded})
-    by_group = (sum_agents or secure) and not partial and not (waits and private_waits)
+    by_group = (
+        ((sum_agents and not single) or secure) and not partial and not (waits and private_waits)
+    )
     groups = _group_agents(weights, ratios) if by_group else []
     sizes = np.array([len(group) for group in groups], np.float64)
     group_weights = np.array([weights[group[0]] for group in groups] if len(groups) > 1 else [])
@@ -80,15 +84,20 @@ def choose(
     if ratios is not None:
         first_ratios = ratios[[group[0] for group in groups]] if by_group else padded
         fields["ratios"] = first_ratios
-    if waits or partial or not (sum_agents and by_group):
+    if waits or partial or single or not (sum_agents and by_group):
         uniform = partial or len(groups) == 1
         agent_weights = np.pad(weights, (0, padded_agents - agents))
         fields |= {"real": real, "weights": np.empty(0) if uniform else agent_weights}
         fields |= {"noise_weights": group_weights}
+        if presence is not None:
+            fields["presence"] = presence.bind(agents, problem.rewards)
+        if trim > 0.0:
+            fields["trim"] = np.float64(trim)
         return ByAgent(
             **fields,
             partial_participation=partial,
-            noise_in_rewards=noisy and (private_waits if waits else partial),
+            noise_in_rewards=noisy
+            and (private_waits if waits else (partial or single) and not secure),
             counts=counts,
         )
     if problem.homogeneous and len(groups) == 1:

@@ -16,6 +16,7 @@ from fmab_jax.core import keys, samplers
 from fmab_jax.core.arrays import rounded
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.keys import Words
+from fmab_jax.core.presences import Occasion
 from fmab_jax.core.rare import Table, anywhere, map_in_blocks
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import STATIC, Bits, Integer, PerArm, PyTree, Reals, Scalar, TruthPerAgent
@@ -39,6 +40,7 @@ class Round(NamedTuple):
         noise: Key of its noise.
         scale: Scale of each Laplace variable.
         reports: First result of `Draws.update_memory`.
+        attendance: Result of `Draws.attend`; () where all agents that report are heard.
         fresh_by_segment: [segment] the part of ``fresh`` in each segment, if means change.
         pulls_by_segment: [segment] the part of ``pulls``.
     """
@@ -51,8 +53,25 @@ class Round(NamedTuple):
     noise: Words
     scale: Scalar
     reports: PyTree = ()
+    attendance: PyTree = ()
     fresh_by_segment: PyTree = ()
     pulls_by_segment: PyTree = ()
+
+
+class Attendance(NamedTuple):
+    """The attendance of a round, where agents may be absent or corrupted.
+
+    Attributes:
+        is_heard: [agent] whether the round hears the agent.
+        heard: Number of agents whose messages enter the aggregate; 0 voids the round.
+        sent: Number of agents that sent a message.
+        occasion: The round, for corrupted agents.
+    """
+
+    is_heard: TruthPerAgent
+    heard: Scalar
+    sent: Integer
+    occasion: Occasion
 
 
 @dataclass(frozen=True)
@@ -138,6 +157,15 @@ class Draws:
     def update_memory(self, memory: PyTree, key: Array, round_: Round) -> tuple[PyTree, PyTree]:
         """Returns the reports of an epoch, for its draws, and the memory after it."""
         return (), memory
+
+    @property
+    def loses_messages(self) -> bool:
+        """Whether a round may miss an agent that reports; then messages are counted."""
+        return False
+
+    def attend(self, key: Array, round_: Round) -> PyTree:
+        """Returns the `Attendance` of a round; () where all agents that report are heard."""
+        return ()
 
     def sample(self, arms: Arms, round_: Round) -> Sums:
         """Draws the increment of each sum in an epoch (line 9)."""

@@ -11,10 +11,12 @@ from jaxtyping import Array, Bool, Float
 from fmab_jax.core.arrays import padded_sum, rounded, sum_in_turn
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.keys import Words
+from fmab_jax.core.presences import BoundPresence
 from fmab_jax.core.rare import Table
 from fmab_jax.core.shapes import STATIC, PerArm, PyTree, Reals, Scalar
 from fmab_jax.draws.base import (
     Arms,
+    Attendance,
     Draws,
     Round,
     Segment,
@@ -42,6 +44,9 @@ class ByAgent(Draws):
             one group.
         counts: [1, group x width] of a group's noise (`Mechanism.tabulate`); None if each agent's
             noise is a draw.
+        presence: Which agents are heard or corrupted; None if all are heard and honest.
+        trim: Share of the largest and of the smallest messages that an aggregate drops; None for
+            the mean of all.
     """
 
     partial_participation: bool = field(metadata=STATIC)
@@ -50,6 +55,8 @@ class ByAgent(Draws):
     weights: Float[Array, " agent"]
     noise_weights: Float[Array, " group"]
     counts: Table | None
+    presence: BoundPresence | None = field(default=None, kw_only=True)
+    trim: Scalar | None = field(default=None, kw_only=True)
 
     @property
     def sums(self) -> dict[str, tuple[int, ...]]:
@@ -71,6 +78,37 @@ class ByAgent(Draws):
             return (), memory
         return sample_participants(self, self.real, key, round_.number), memory
 
+    @property
+    def loses_messages(self) -> bool:
+        """Whether a round may miss an agent that reports; then messages are counted."""
+        return self.presence is not None and self.presence.static.loses_messages
+
+    def attend(self, key: Array, round_: Round) -> Attendance | tuple[()]:
+        """Returns which of the agents that report are heard, and how many of them send."""
+        if self.presence is None:
+            return ()
+        reports = round_.reports if self.partial_participation else self.real
+        agent = jnp.arange(len(self.real), dtype=jnp.uint32)
+        occasion = self.presence.occasion(key, round_.number)
+        is_heard = reports & self.presence.presence.is_heard(occasion, agent)
+        is_sent = reports & self.presence.presence.is_sent(occasion, agent)
+        heard, sent = (jnp.sum(mask, dtype=jnp.int64) for mask in (is_heard, is_sent))
+        heard = heard.astype(jnp.float64)
+        if self.secure:
+            # A secure sum opens only if no share is missing.
+            heard = jnp.where(heard == self.reporting, heard, 0.0)
+        return Attendance(is_heard, heard, sent, occasion)
+
+    def count_terms(
+        self, arms: Arms, number: Scalar, round_: Round
+    ) -> tuple[Scalar, Scalar | PerArm]:
+        """Returns the counts of rewards and of noises in an aggregate of those that are heard."""
+        rewards, noises = super().count_terms(arms, number, round_)
+        if not round_.attendance or self.secure:
+            return rewards, noises
+        share = jnp.maximum(round_.attendance.heard, 1.0) / self.reporting
+        return rewards * share, noises * share
+
     def sample(self, arms: Arms, round_: Round) -> Sums:
         """Draws the rewards of each agent, and noise."""
         agent = jnp.arange(self.real.shape[-1], dtype=jnp.uint32)[None]
@@ -84,6 +122,11 @@ class ByAgent(Draws):
 
         rewards = self.sum_segments(round_, draw, read_fresh(round_))
         rewards = jnp.where(real, rewards, 0.0)
+        if self.presence is not None and self.presence.static.corrupts:
+            pulls = jnp.where(arms["alive"], round_.fresh, 0.0)[:, None]
+            honest = round_.attendance.occasion, agent, rewards, pulls
+            false = self.presence.presence.distort(*honest, jnp.asarray(self.presence.centre))
+            rewards = jnp.where(real, false, 0.0)
         if not self.noisy:
             return {"rewards": rewards}
         if self.counts is None:
@@ -101,6 +144,9 @@ class ByAgent(Draws):
     def sum_agents(self, sums: Sums, round_: Round) -> PerArm:
         """Returns the weighted sum of rewards and noise."""
         rewards, noise = sums["rewards"].T, sums["noise"].T if "noise" in sums else None
+        if self.trim is not None or (self.loses_messages and not self.secure):
+            messages = rewards if noise is None else rewards + noise
+            return self._sum_present(messages, round_)
         if self.partial_participation:
             messages = rewards if noise is None else rewards + noise
             return sum_in_turn(jnp.where(round_.reports[:, None], messages, 0.0)) / self.reporting
@@ -112,3 +158,20 @@ class ByAgent(Draws):
             return padded_sum(rounded(weights * (rewards if noise is None else rewards + noise)))
         total = padded_sum(rounded(weights * rewards))
         return total + padded_sum(rounded(self.noise_weights[:, None] * noise))
+
+    def _sum_present(self, messages: Float[Array, "agent arm"], round_: Round) -> PerArm:
+        """Returns the mean of the messages of the agents that are heard, perhaps trimmed."""
+        reports = round_.reports if self.partial_participation else self.real
+        is_heard = round_.attendance.is_heard if round_.attendance else reports
+        count = jnp.sum(is_heard, dtype=jnp.int32)
+        if self.trim is None:
+            total = sum_in_turn(jnp.where(is_heard[:, None], messages, 0.0))
+            return total / jnp.maximum(count, 1).astype(jnp.float64)
+        # At least one message, or two in the middle, is left: their mean is the median.
+        number = count.astype(jnp.float64)
+        cut = jnp.minimum(jnp.floor(self.trim * number), jnp.floor(0.5 * (number - 1.0)))
+        ordered = jnp.sort(jnp.where(is_heard[:, None], messages, jnp.inf), axis=0)
+        place = jnp.arange(len(is_heard), dtype=jnp.float64)[:, None]
+        stays = (place >= cut) & (place < number - cut)
+        total = sum_in_turn(jnp.where(stays, ordered, 0.0))
+        return total / jnp.maximum(number - 2.0 * cut, 1.0)

@@ -135,13 +135,26 @@ class Config(NamedTuple):
         return sum(8 * math.prod(sizes[dim] for dim in total.dims) for total in accumulators)
 
     @property
+    def costs(self) -> schema.Costs:
+        """Costs of a completed round, or of a message."""
+        return schema.costs_of(self.exchange, self.messages)
+
+    @property
+    def messages(self) -> int:
+        """Messages of a whole round if they are counted one by one, else 0."""
+        presence = self.problem.presence
+        if presence is None or not (presence.loses_messages or presence.cuts_links):
+            return 0
+        return self.algorithm.count_messages(self.exchange)
+
+    @property
     def facts(self) -> record.Facts:
         """Facts that outputs read in addition to the records of trials."""
         return {
             "agents": self.problem.agents,
             "arms": self.problem.arms,
-            **schema.costs_of(self.exchange),
-            "links": np.array([number for _, number in self.exchange.links], np.int64),
+            **self.costs,
+            "links": np.array([*self.costs["links"].values()], np.int64),
             "number_bits": self.algorithm.number_bits(self.problem.arms),
         }
 
@@ -211,6 +224,9 @@ def bind(
         if problem.world is not None and not getattr(trial, "follows_worlds", False):
             allowed = f"left out with {algorithm.title or algorithm.name}"
             refuse("world", problem.world.text(), allowed, "its loop takes means as constant")
+        if problem.presence is not None and not getattr(trial, "follows_presences", False):
+            allowed = f"left out with {algorithm.title or algorithm.name}"
+            refuse("presence", problem.presence.text(), allowed, "its loop hears every agent")
         trial = record.attach_accumulators(trial, outputs, algorithm.title or algorithm.name)
         # A trial of many agents takes longer to run than to compile.
         few = trial.elements() * problem.arms <= _FEW_ELEMENTS

@@ -136,8 +136,8 @@ def check_outcome(
     """
     if not isinstance(outcome, Outcome):
         raise_breach(name, "outcome", f"a {type(outcome).__name__}")
-    over_time = ("regret", "waiting_regret", "rounds_by")
-    optional = "waiting_regret", "agents_lost"
+    over_time = ("regret", "waiting_regret", "rounds_by", "messages_by")
+    optional = "waiting_regret", "agents_lost", "messages_by"
     for field, value in outcome._asdict().items():
         if field == "accumulator_values" or (value is None and field in optional):
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypedDict
 
 import numpy as np
 
@@ -14,9 +15,29 @@ VERSION = 5
 """Version of result files; files of other versions are refused."""
 
 
-def costs_of(exchange: Exchange) -> dict[str, int]:
-    """Returns the messages of a completed round: vectors, and additional numbers."""
-    return {"vectors": exchange.vectors, "numbers": exchange.numbers}
+class Costs(TypedDict):
+    """The costs of a completed round; or of a message, where agents or links may be missing."""
+
+    counted: str
+    links: dict[str, int]
+    vectors: int
+    numbers: int
+
+
+def costs_of(exchange: Exchange, messages: int = 0) -> Costs:
+    """Returns the costs of a completed round, or of one of its messages.
+
+    Args:
+        exchange: The exchange.
+        messages: Messages of a whole round, if they are counted one by one.
+    """
+    count = messages or 1
+    return {
+        "counted": "messages_by" if messages else "rounds_by",
+        "links": {meter.name: number // count for meter, number in exchange.links},
+        "vectors": exchange.vectors // count,
+        "numbers": exchange.numbers // count,
+    }
 
 
 def meters_of(exchanges: list[Exchange]) -> list[Meter]:

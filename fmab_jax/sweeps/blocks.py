@@ -93,9 +93,10 @@ def _is_summarised_on_device(job: Job, devices: Sequence[jax.Device]) -> bool:
 def _build_chunk(series: Series, job: Job, threads: int) -> dict[str, np.ndarray]:
     arrays = dict(series)
     # The smallest type that holds the counts saves space.
-    rounds_by = arrays["rounds_by"]
-    if isinstance(rounds_by, np.ndarray):
-        arrays["rounds_by"] = rounds_by.astype(np.min_scalar_type(rounds_by.max()))
+    for name in ("rounds_by", "messages_by"):
+        counts = arrays.get(name)
+        if isinstance(counts, np.ndarray):
+            arrays[name] = counts.astype(np.min_scalar_type(counts.max()))
     if job.keep == "summary":
         return _summarise(arrays, job.configs, threads)
     chunk = {name: np.asarray(values) for name, values in arrays.items()}
@@ -119,7 +120,7 @@ def _compute_output(output: Output, curves: Series, configs: Sequence[Config]) -
 def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[str, np.ndarray]:
     """Returns moments by cell, and tallies (row, value, count) of whole numbers."""
     arrays: dict[str, np.ndarray] = {}
-    for name in ("regret", "waiting_regret", "rounds_by"):
+    for name in ("regret", "waiting_regret", "rounds_by", "messages_by"):
         if name in curves:
             full, series = name == "regret", curves[name]
             if isinstance(series, np.ndarray):

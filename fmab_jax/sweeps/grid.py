@@ -28,7 +28,7 @@ SHARED = (
 # Labels of these axes are names, not values.
 _TEXT_AXES = ("problem", "rewards", "algorithm")
 # Facts that outputs are computed from, besides recorded values.
-_FACTS = ("agents", "arms", "vectors", "numbers", "number_bits")
+_FACTS = ("counted", "agents", "arms", "vectors", "numbers", "number_bits")
 
 
 def build_header(study: Study, versions: Mapping[str, str]) -> Record:
@@ -64,11 +64,13 @@ def _describe_cell(config: Config, study: Study) -> Record:
     cell = facts(config, sum_agents=study.sum_agents)
     for name in ("epsilon", "epsilon_message"):
         cell[name] = None if math.isinf(cell[name]) else cell[name]
-    cell["links"] = {meter.name: number for meter, number in config.exchange.links}
     cell["slots"] = config.points
     if study.outputs:
         cell["number_bits"] = config.facts["number_bits"]
-    return cell | schema.costs_of(config.exchange)
+    costs = {**config.costs}
+    if not config.messages:
+        costs.pop("counted")  # as in older stores
+    return cell | costs
 
 
 def build_attributes(study: Study) -> Record:
@@ -101,7 +103,7 @@ class Grid:
         return any("world" in cell["settings"] for cell in self.cells)
 
     def links(self, cell: Record) -> np.ndarray:
-        """Returns the links that a completed round of a cell builds: int64 [meter]."""
+        """Returns the links of a completed round of a cell, or of a message: int64 [meter]."""
         return np.array([cell["links"].get(meter.name, 0) for meter in self.meters], np.int64)
 
     def sizes(self, cells: Sequence[Record], points: int) -> dict[str, int]:
@@ -111,7 +113,8 @@ class Grid:
 
     def facts(self, cell: Record) -> Record:
         """Returns the facts of a cell that outputs are computed from."""
-        return {name: cell.get(name) for name in _FACTS} | {"links": self.links(cell)}
+        facts = {"counted": "rounds_by"} | {name: cell.get(name) for name in _FACTS if name in cell}
+        return dict.fromkeys(_FACTS) | facts | {"links": self.links(cell)}
 
     def table(self, values: Sequence[ArrayLike] | np.ndarray) -> np.ndarray:
         """Arranges one value per cell over the dimensions."""

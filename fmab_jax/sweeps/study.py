@@ -164,7 +164,11 @@ class Study:
             **algorithm.describe(),
             "problem": describe_problem(problem),
             "rewards_code": source_digest(type(problem.rewards)),
-            **({} if problem.world is None else {"world_code": source_digest(type(problem.world))}),
+            **{
+                f"{name}_code": source_digest(type(part))
+                for name, part in (("world", problem.world), ("presence", problem.presence))
+                if part is not None
+            },
             "horizon": config.horizon,
             "slots": _hash(config.grid[: config.points].tolist()),
             "root_seed": self.root_seed,
@@ -217,7 +221,7 @@ def state(
     flag("sum_agents", sum_agents)
     if isinstance(problem, Problem) and problem.drawn:
         # A random Problem and its parameters give the same study.
-        names = ("agents", "arms", "spread", "instance_gap", "rewards", "world")
+        names = ("agents", "arms", "spread", "instance_gap", "rewards", "world", "presence")
         _refuse_twice(names, parameters, "a Problem")
         parameters = {name: getattr(problem, name) for name in names} | parameters
         problem = None

@@ -11,6 +11,7 @@ import numpy as np
 
 from fmab_jax.algorithms.base import Algorithm, check_names, find_by_name, load_shipped
 from fmab_jax.core.laws import law_of
+from fmab_jax.core.presences import Presence, PresenceOf
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import Record
@@ -108,10 +109,25 @@ class RandomProblem(Configurable):
         label="world",
     )
 
+    presence: Presence | str | None = parameter(
+        PresenceOf(none_label="all agents and links are present"),
+        "Who takes part in a round: absent:P, late:P, corrupted:SHARE, links:P, or a plug-in's.",
+        default=None,
+        default_text="everybody",
+        symbol="",
+        label="presence",
+    )
+
     def problem(self, root_seed: int) -> Problem:
         """Returns the problem under a root seed."""
         problem = Problem.heterogeneous(
-            self.agents, self.arms, self.spread, self.instance_gap, self.rewards, self.world
+            self.agents,
+            self.arms,
+            self.spread,
+            self.instance_gap,
+            self.rewards,
+            self.world,
+            self.presence,
         )
         fixed = self.fixed_instance
         return problem if fixed is None else problem.fixed(fixed, root_seed)

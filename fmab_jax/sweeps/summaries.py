@@ -97,8 +97,9 @@ def _label_moments(
         ]
         for name in ("waiting_regret", "rounds_by")
     )
-    per_round = grid.table([grid.links(cell).astype(np.float64) for cell in grid.cells])
-    per_round = per_round[..., None, :]
+    counts = _compute_counts(results, grid, stops, points, (mean, variance))
+    per_count = grid.table([grid.links(cell).astype(np.float64) for cell in grid.cells])
+    per_count = per_count[..., None, :]
     series: dict[str, tuple[object, ...]] = {
         "regret_mean": (per_time, grid.table([moments.mean for moments in regret])),
         "regret_covariance": (
@@ -106,8 +107,8 @@ def _label_moments(
             grid.table([moments.covariance for moments in regret]),
         ),
         "waiting_regret_mean": (per_time, waiting[0]),
-        "links_mean": ([*per_time, "meter"], mean[..., None] * per_round),
-        "links_variance": ([*per_time, "meter"], variance[..., None] * per_round**2),
+        "links_mean": ([*per_time, "meter"], counts[0][..., None] * per_count),
+        "links_variance": ([*per_time, "meter"], counts[1][..., None] * per_count**2),
         "rounds_made_mean": (dims, mean[..., -1]),
         "rounds_made_variance": (dims, variance[..., -1]),
     }
@@ -115,6 +116,22 @@ def _label_moments(
         widths = [relative_width(moments, level) for moments in regret]
         series["relative_width"] = (dims, grid.table(widths))
     return series
+
+
+def _compute_counts(
+    results: Results,
+    grid: Grid,
+    stops: Mapping[str, int],
+    points: int,
+    rounds: Sequence[np.ndarray],
+) -> list[np.ndarray]:
+    """Returns the moments of what links belong to: rounds, or messages in cells that count them."""
+    is_message = np.array([grid.facts(cell)["counted"] == "messages_by" for cell in grid.cells])
+    if not is_message.any():
+        return [*rounds]
+    tables = _compute_means("messages_by", ("time",), results, grid, stops, points)
+    mask = grid.table(is_message)[..., None]
+    return [np.where(mask, grid.table(x), y) for x, y in zip(tables, rounds, strict=True)]
 
 
 def _compute_means(
@@ -131,9 +148,9 @@ def _compute_means(
     for index, cell in enumerate(grid.hashes):
         if not stops[cell]:  # unfinished sweep
             continue
-        if name == "waiting_regret" and not results.has_array(
+        if name in ("waiting_regret", "messages_by") and not results.has_array(
             cell, f"{name}_anchor"
-        ):  # nobody waits
+        ):  # nobody waits, or is absent
             tables[:, index] = 0.0
             continue
         fact = grid.cells[index]

@@ -144,6 +144,11 @@ class Elimination(Algorithm):
         """Whether agents whose means differ are refused, because they share the arms out."""
         return self.shares_arms
 
+    @property
+    def trimmed_share(self) -> float:
+        """Share of the largest and of the smallest messages that an aggregate drops."""
+        return 0.0
+
     @staticmethod
     @abstractmethod
     def pulls_per_arm(epoch: Epoch) -> Scalar:
@@ -215,6 +220,7 @@ class Elimination(Algorithm):
             if problem.world is not None:
                 remedy = "drop it, or leave the world out"
                 refuse(self.sharing_flag, True, "for means that do not change", remedy)
+        self._check_presence(problem, exchange)
         lasting = self._is_stated_for("lasting_scale", "noise_scale")
         restated = not self._is_stated_for("precompute_fields", "precompute")
         values: dict[str, Any] = {
@@ -244,6 +250,23 @@ class Elimination(Algorithm):
             return next(n for n, owner in enumerate(order) if name in vars(owner))
 
         return bool(getattr(self, name)) and place(name) <= min(map(place, functions))
+
+    def _check_presence(self, problem: Problem, exchange: Exchange) -> None:
+        """Refuses a presence that the exchange cannot follow, and trimmed means over a graph."""
+        presence, is_star = problem.presence, exchange.uniform and exchange.wait == 0
+        if self.trimmed_share > 0.0 and not is_star:
+            refuse("trim", self.trimmed_share, "0 but with a server that hears agents", "drop it")
+        if presence is None:
+            return
+        name, title = presence.text(), self.title or self.name
+        if exchange.alone or self.shares_arms:
+            refuse("presence", name, "left out where agents are alone or share arms", "drop it")
+        if presence.cuts_links:
+            allowed = "for policies by slot on a graph"
+            refuse("presence", name, allowed, f"the rounds of {title} have fixed links")
+        if presence.loses_messages and not (is_star and exchange.exact):
+            allowed = "for a server that hears agents"
+            refuse("presence", name, allowed, f"the protocol of {title} needs every agent")
 
     def _check_shared(self, exchange: Exchange, sum_agents: bool) -> None:
         """Refuses shared arms where one agent's rewards cannot stand for those of all agents."""
@@ -281,6 +304,7 @@ class EliminationTrial(BoundElimination):
 
     brief = True
     follows_worlds = True
+    follows_presences = True
 
     def with_accumulators(self, accumulators: tuple[Accumulator, ...]) -> EliminationTrial:
         """Returns the trial with accumulators for outputs.

@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import cast
+from typing import ClassVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -109,6 +109,9 @@ class IndexPolicy(Algorithm):
         (10.0, 50.0)
     """
 
+    counts_edges: ClassVar[bool] = False
+    """Whether a message of `count_messages` is an edge of the graph, or else an agent's."""
+
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, params: Params) -> State:
         """Returns the state before the first slot: a NamedTuple of arrays [row, ...]."""
@@ -171,6 +174,14 @@ class IndexPolicy(Algorithm):
         """Returns the exchange of a communication; by default agents are alone."""
         return alone(agents)
 
+    def count_messages(self, exchange: Exchange) -> int:
+        """Returns the messages of a communication, each of which an absent agent may miss.
+
+        0, the default, is for policies whose messages are not counted one by one: agents and links
+        must then be present.
+        """
+        return 0
+
     def make_trial(
         self,
         problem: Problem,
@@ -191,7 +202,9 @@ class IndexPolicy(Algorithm):
             allowed = f"at most {limit:,} with {problem.agents:,} agents and {problem.arms:,} arms"
             refuse("horizon", horizon, allowed, f"{self.name} looks at every arm in every slot")
         check_unit_rewards(problem.rewards, self.privacy(exchange)["epsilon"])
+        self._check_presence(problem, exchange)
         params = collect_numbers(self, exchange, horizon)
+        presence = problem.presence
         neighbours = _list_neighbours(self.network(problem.agents), padded_agents)
         rows, algorithm = 1 if self.shared else padded_agents, type(self)
         return IndexTrial(
@@ -208,7 +221,20 @@ class IndexPolicy(Algorithm):
             agents=np.float64(problem.agents),
             neighbours=neighbours,
             params=params,
+            presence=None if presence is None else presence.bind(problem.agents, problem.rewards),
+            counts_edges=self.counts_edges,
         )
+
+    def _check_presence(self, problem: Problem, exchange: Exchange) -> None:
+        """Refuses a presence that the messages of the policy cannot follow."""
+        presence, title = problem.presence, self.title or self.name
+        if presence is None or not (presence.loses_messages or presence.cuts_links):
+            return
+        if presence.cuts_links and self.network(problem.agents) is None:
+            refuse("presence", presence.text(), "for policies on a graph", "give a graph")
+        if exchange.alone or not self.count_messages(exchange):
+            allowed = "for a server, or neighbours in every slot"
+            refuse("presence", presence.text(), allowed, f"{title} has no such messages")
 
 
 def _list_neighbours(graph: nx.Graph | None, padded_agents: int) -> np.ndarray:

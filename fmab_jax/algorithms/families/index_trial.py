@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from fmab_jax.algorithms.families.slots import Params, Slot, State, at, pick
 from fmab_jax.core import arrays, keys
@@ -21,10 +21,20 @@ from fmab_jax.core.outputs import (
     finish_accumulators,
     start_accumulators,
 )
+from fmab_jax.core.presences import BoundPresence, cut_neighbours
 from fmab_jax.core.rare import anywhere, largest, store_once
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.segments import find_segment
-from fmab_jax.core.shapes import STATIC, Curve, Grid, Integer, PerRow, Scalar
+from fmab_jax.core.shapes import (
+    STATIC,
+    Curve,
+    Grid,
+    Integer,
+    PerRow,
+    PyTree,
+    Scalar,
+    TruthPerAgent,
+)
 from fmab_jax.core.trials import Outcome, checked
 
 if TYPE_CHECKING:
@@ -56,6 +66,8 @@ class IndexTrial:
         neighbours: As in `Slot`.
         params: The policy's values.
         accumulators: Accumulators that the loop computes for outputs.
+        presence: Which agents and links take part in a slot, and who is corrupted; or None.
+        counts_edges: Whether a message is an edge of the graph, or else an agent's. Static.
     """
 
     algorithm: type[IndexPolicy] = field(metadata=STATIC)
@@ -70,9 +82,19 @@ class IndexTrial:
     neighbours: Array | np.ndarray
     params: Params
     accumulators: tuple[Accumulator, ...] = field(default=(), metadata=STATIC)
+    presence: BoundPresence | None = None
+    counts_edges: bool = field(default=False, metadata=STATIC)
 
     waits: ClassVar[bool] = False
     follows_worlds: ClassVar[bool] = True
+    follows_presences: ClassVar[bool] = True
+
+    @property
+    def loses_messages(self) -> bool:
+        """Whether an agent or a link may miss a slot; then messages are counted."""
+        if self.presence is None:
+            return False
+        return self.presence.static.loses_messages or self.presence.static.cuts_links
 
     @property
     def accumulator_rows(self) -> int:
@@ -109,6 +131,8 @@ class _Run(NamedTuple):
     regret_curve: Curve
     rounds_curve: Grid
     accumulators: tuple[object, ...] = ()
+    messages: Integer | tuple[()] = ()
+    messages_curve: Grid | tuple[()] = ()
 
 
 class _Seed(NamedTuple):
@@ -126,6 +150,9 @@ class _Seed(NamedTuple):
         accumulators = start_accumulators(trial.accumulators, trial.rows, arms, self.grid)
         counts = jnp.int32(0), blank, blank.astype(jnp.int32)
         run = _Run(state, jnp.float64(0.0), *counts, accumulators)
+        if trial.loses_messages:
+            zero = jnp.int64(0)
+            run = run._replace(messages=zero, messages_curve=blank.astype(jnp.int64))
         blocks = largest(-(-jnp.asarray(trial.horizon) // _BLOCK))
         # A batch runs the blocks of its longest run; `play_slot` freezes its other runs.
         block = lax.while_loop(
@@ -138,24 +165,57 @@ class _Seed(NamedTuple):
     def slot(self, number: Integer, stream: int) -> Slot:
         """Returns the view of a slot in the policy's functions."""
         trial, agents = self.trial, jnp.asarray(self.trial.agents)
+        neighbours = jnp.asarray(trial.neighbours)
+        if trial.presence is not None and trial.loses_messages and neighbours.shape[0]:
+            neighbours = self.cut_neighbours(number, *self.attend(number)[:1])
         return Slot(
             number=number,
             time=number.astype(jnp.float64),
             horizon=jnp.asarray(trial.horizon).astype(jnp.float64),
             agents=agents,
             sharing=agents if trial.shared else jnp.ones_like(agents),
-            neighbours=jnp.asarray(trial.neighbours),
+            neighbours=neighbours,
             arms=jnp.float64(len(self.instance.gaps)),
             words=keys.stream_key(self.key, 0, stream),
             lasting_words=keys.stream_key(self.key, 0, keys.LASTING),
         )
+
+    def attend(self, number: Integer) -> tuple[TruthPerAgent, TruthPerAgent]:
+        """Tells which agents a slot hears, and which send."""
+        bound = self.trial.presence
+        assert bound is not None
+        agent, occasion = self._list_agents(), bound.occasion(self.key, number)
+        real = _mask_agents(self.trial)
+        is_heard = real & bound.presence.is_heard(occasion, agent)
+        return is_heard, real & bound.presence.is_sent(occasion, agent)
+
+    def cut_neighbours(self, number: Integer, takes_part: TruthPerAgent) -> Array:
+        """Returns the neighbours that each agent reaches in a slot."""
+        bound = self.trial.presence
+        assert bound is not None
+        occasion = bound.occasion(self.key, number)
+        neighbours = jnp.asarray(self.trial.neighbours)
+        return cut_neighbours(bound.presence, occasion, neighbours, takes_part)
+
+    def count_messages(self, number: Integer) -> Integer:
+        """Returns the number of messages of a slot in which agents communicate."""
+        trial, is_sent = self.trial, self.attend(number)[1]
+        if not trial.neighbours.shape[0]:
+            return jnp.sum(is_sent, dtype=jnp.int64)
+        is_up = self.cut_neighbours(number, is_sent) >= 0
+        if trial.counts_edges:
+            return jnp.sum(is_up, dtype=jnp.int64) // 2
+        return jnp.sum(jnp.any(is_up, axis=1), dtype=jnp.int64)
+
+    def _list_agents(self) -> UInt32[Array, " agent"]:
+        return jnp.arange(self.trial.padded_agents, dtype=jnp.uint32)
 
     def play_block(self, block: Integer, run: _Run) -> _Run:
         """Plays a block of slots, then records those of the grid."""
         trial, grid = self.trial, self.grid
         before = block.astype(jnp.int64) * _BLOCK
         numbers = before + 1 + jnp.arange(_BLOCK, dtype=jnp.int64)
-        state, (arms, communications) = lax.scan(self.play_slot, run.state, numbers)
+        state, (arms, communications, messages) = lax.scan(self.play_slot, run.state, numbers)
 
         gaps = _look_up_gaps(self.instance, arms, numbers)
         if trial.shared:
@@ -171,7 +231,11 @@ class _Seed(NamedTuple):
 
         in_block = (grid > before) & (grid <= before + _BLOCK)
         position = jnp.clip(grid - before - 1, 0, _BLOCK - 1)
-        return _Run(
+        if trial.loses_messages:
+            total = run.messages + jnp.cumsum(messages)
+            curve = jnp.where(in_block, total[position], run.messages_curve)
+            run = run._replace(messages=total[-1], messages_curve=curve)
+        return run._replace(
             state=state,
             regret=regret[-1],
             rounds=rounds[-1],
@@ -206,17 +270,25 @@ class _Seed(NamedTuple):
         slots = before + jnp.arange(_BLOCK, dtype=jnp.int64)
         return lax.scan(add_slot, accumulators, (slots, arms, gaps))[0]
 
-    def play_slot(self, state: State, number: Integer) -> tuple[State, tuple[Array, Integer]]:
-        """Plays a slot; returns the state, the arms, and whether agents communicated."""
+    def play_slot(self, state: State, number: Integer) -> tuple[State, tuple[PyTree, ...]]:
+        """Plays a slot; returns the state, the arms, and whether agents communicated.
+
+        And the number of messages, if they are counted.
+        """
         trial, algorithm, params = self.trial, self.trial.algorithm, self.trial.params
         running = number <= trial.horizon
         arms = len(self.instance.gaps)
         slot = self.slot(number, _CHOOSING)
         arm = checked("choose", algorithm.choose(state, slot, params), (trial.rows,), "iu")
 
-        rewards = draw_rewards(trial, self.instance, self.key, number, arm)
+        is_heard = _mask_agents(trial)
+        if trial.shared and trial.loses_messages:
+            is_heard, _ = self.attend(number)
+        rewards = draw_rewards(trial, self.instance, self.key, number, arm, is_heard)
         mask = jnp.arange(arms, dtype=jnp.int32)[None, :] == arm[:, None]
-        pulls, rewards = (jnp.where(mask, x, 0.0) for x in (slot.sharing, rewards[:, None]))
+        heard = jnp.sum(is_heard, dtype=jnp.float64) if trial.loses_messages else slot.sharing
+        heard = heard if trial.shared else slot.sharing
+        pulls, rewards = (jnp.where(mask, x, 0.0) for x in (heard, rewards[:, None]))
         after = algorithm.update(state, pulls, rewards, slot, params)
         state = pick(running, after, state)
 
@@ -229,7 +301,10 @@ class _Seed(NamedTuple):
                 lambda state: state,
                 state,
             )
-        return state, (arm, due.astype(jnp.int32))
+        sent: PyTree = ()
+        if trial.loses_messages:
+            sent = jnp.where(due, self.count_messages(number), 0)
+        return state, (arm, due.astype(jnp.int32), sent)
 
 
 def _look_up_gaps(
@@ -246,9 +321,14 @@ def _look_up_gaps(
 
 
 def draw_rewards(
-    trial: IndexTrial, instance: Instance, key: Array, number: Array, arm: Int[Array, " row"]
+    trial: IndexTrial,
+    instance: Instance,
+    key: Array,
+    number: Array,
+    arm: Int[Array, " row"],
+    is_heard: TruthPerAgent,
 ) -> PerRow:
-    """Draws each row's reward of a slot, a sum over agents if they share the row."""
+    """Draws each row's reward of a slot, a sum over the agents that are heard if they share it."""
     agent = jnp.arange(trial.padded_agents, dtype=jnp.uint32)
     uniform = _draw_uniform(key, keys.REWARD, agent, number)
     arm_of_agent = jnp.broadcast_to(arm, (trial.padded_agents,))
@@ -262,12 +342,14 @@ def draw_rewards(
         chance = _draw_uniform(key, _RELEASING, agent, number)
         released = trial.algorithm.release(reward, chance, trial.params)
         reward = checked("release", released, agent.shape, "f")
+    if trial.presence is not None and trial.presence.static.corrupts:
+        occasion, one = trial.presence.occasion(key, number), jnp.ones_like(reward)
+        centre = jnp.asarray(trial.presence.centre)
+        reward = trial.presence.presence.distort(occasion, agent, reward, one, centre)
     if not trial.shared:
         return reward
     # Stored first, because the pairwise sum would draw rewards again for each half.
-    (reward,) = store_once(
-        jnp.asarray(trial.agents) >= 0, jnp.where(_mask_agents(trial), reward, 0.0)
-    )
+    (reward,) = store_once(jnp.asarray(trial.agents) >= 0, jnp.where(is_heard, reward, 0.0))
     return arrays.padded_sum(reward)[None]
 
 
@@ -292,13 +374,14 @@ def _build_outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
     active = jnp.sum(playing, axis=1, dtype=jnp.int32)
     agents = jnp.asarray(trial.agents)
 
+    messages = run.messages if trial.loses_messages else run.rounds
     whole = agents.astype(jnp.int32) if trial.shared else 1
     return Outcome(
         regret=run.regret_curve,
         waiting_regret=None,
         rounds_by=run.rounds_curve,
         rounds=run.rounds,
-        arms_reported=run.rounds.astype(jnp.int64) * instance.gaps.shape[0],
+        arms_reported=jnp.asarray(messages).astype(jnp.int64) * instance.gaps.shape[0],
         active_arms=jnp.max(jnp.where(real, active, 0)),
         chosen_arm=jnp.argmax(most).astype(jnp.int32),
         agents_lost=(
@@ -309,4 +392,5 @@ def _build_outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
         accumulator_values=finish_accumulators(
             trial.accumulators, run.accumulators, *shape, len(run.regret_curve)
         ),
+        messages_by=run.messages_curve if trial.loses_messages else None,
     )

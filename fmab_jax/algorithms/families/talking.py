@@ -40,6 +40,10 @@ class Pooled(IndexPolicy):
         """Returns the exchange of a server that hears all agents, or of agents alone."""
         return pooled(agents) if self.pooled else alone(agents)
 
+    def count_messages(self, exchange: Exchange) -> int:
+        """Returns the agents that report."""
+        return exchange.reporting
+
     @staticmethod
     def due(state: State, slot: Slot, params: Params) -> Truth:
         """Tells whether there is a server, which hears every slot."""
@@ -72,11 +76,16 @@ class Consensus(OnGraph):
 
     communication = "all neighbours in every slot"
     homogeneous_only = True
+    counts_edges = True
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the exchange of one two-way message on every edge."""
         edges = self.edges(agents)
         return neighbours("consensus", agents, ((PEER, edges),), vectors=4 * edges)
+
+    def count_messages(self, exchange: Exchange) -> int:
+        """Returns the edges of the graph."""
+        return exchange.on(PEER.name)
 
 
 class Recommending(OnGraph):

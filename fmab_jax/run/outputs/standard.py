@@ -12,11 +12,11 @@ LINKS = Output(
     "links",
     "links so far",
     "links",
-    lambda record: record["rounds_by"][..., None] * record.links,
+    lambda record: record[record.counted][..., None] * record.links,
     ("time", "meter"),
     np.int64,
 )
-"""Completed rounds times the links of a round on each meter.
+"""Completed rounds times the links of a round on each meter; or messages times their links.
 
 A round that the horizon cuts in its wait does not count, although agents have sent its data.
 """
@@ -26,7 +26,7 @@ NUMBERS = Output(
     "numbers sent",
     "numbers",
     # A vector has one number for each reported arm.
-    lambda record: record["arms_reported"] * record.vectors + record["rounds"] * record.numbers,
+    lambda record: record["arms_reported"] * record.vectors + record.count_all() * record.numbers,
     dtype=np.int64,
 )
 
