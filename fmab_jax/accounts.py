@@ -296,7 +296,8 @@ def close_epoch(
     zero = jnp.zeros(state.gaps.shape)
     slot, regret, waiting_regret = plan.end, state.regret, state.waiting_regret
     completed = plan.fits & (slot + trial.wait <= trial.horizon)
-    before, sent = state, ()
+    before = state
+    sent: tuple[Integer, Integer] | tuple[()] = ()
     if trial.draws.loses_messages:
         attendance = plan.round.attendance
         completed = completed & (attendance.heard > 0.0)

@@ -29,7 +29,15 @@ from fmab_jax.core import presences, worlds
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.laws import LAWS_BY_NAME, check_class
 from fmab_jax.core.ledgers import ACTIONS as ACTIONS  # so that plug-ins import from here
-from fmab_jax.core.ledgers import ANY_VIEWER, SERVER, UNSTATED, checked_rows, list_viewers, together
+from fmab_jax.core.ledgers import (
+    ANY_VIEWER,
+    SERVER,
+    UNSTATED,
+    adapt_to_absence,
+    checked_rows,
+    list_viewers,
+    together,
+)
 from fmab_jax.core.ledgers import Disclosure as Disclosure
 from fmab_jax.core.outputs import OF_RESULTS, Output
 from fmab_jax.core.plugins import defined_in, file_of, foreign_refused, source_digest
@@ -265,8 +273,10 @@ def collect_numbers(algorithm: Algorithm, exchange: Exchange, horizon: int) -> d
     return {name: np.float64(value) for name, value in numbers.items()}
 
 
-def ledger_of(algorithm: Algorithm, exchange: Exchange) -> tuple[Disclosure, ...]:
-    """Returns the privacy ledger of an algorithm.
+def ledger_of(
+    algorithm: Algorithm, exchange: Exchange, presence: Presence | None = None
+) -> tuple[Disclosure, ...]:
+    """Returns the privacy ledger of an algorithm, among agents of some presence.
 
     A receiver of the exchange that the ledger omits gets an unbounded row.
 
@@ -274,6 +284,7 @@ def ledger_of(algorithm: Algorithm, exchange: Exchange) -> tuple[Disclosure, ...
         Refusal: If the algorithm returns no ledger, or an empty one.
     """
     rows = checked_rows(f"{type(algorithm).__name__}.ledger", algorithm.ledger(exchange))
+    rows = _adapt_to_presence(algorithm, rows, presence)
     viewers = {row.viewer for row in rows}
     if not viewers.isdisjoint(ANY_VIEWER):
         return rows
@@ -284,14 +295,26 @@ def ledger_of(algorithm: Algorithm, exchange: Exchange) -> tuple[Disclosure, ...
     )
 
 
-def coalition_of(algorithm: Algorithm, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
+def _adapt_to_presence(
+    algorithm: Algorithm, rows: tuple[Disclosure, ...], presence: Presence | None
+) -> tuple[Disclosure, ...]:
+    if presence is None or not presence.loses_messages:
+        return rows
+    is_secure = bool(getattr(algorithm, "sums_securely", False))
+    return tuple(adapt_to_absence(row, is_secure) for row in rows)
+
+
+def coalition_of(
+    algorithm: Algorithm, exchange: Exchange, size: int, presence: Presence | None = None
+) -> tuple[Disclosure, ...]:
     """Returns the ledger rows of a coalition.
 
     Raises:
         Refusal: If the algorithm returns no ledger, or an empty one.
     """
     field = f"{type(algorithm).__name__}.coalition"
-    return checked_rows(field, algorithm.coalition(exchange, size))
+    rows = checked_rows(field, algorithm.coalition(exchange, size))
+    return _adapt_to_presence(algorithm, rows, presence)
 
 
 def privacy_of(algorithm: Algorithm, exchange: Exchange) -> dict[str, float]:

@@ -9,6 +9,7 @@ from typing import Any
 from fmab_jax.algorithms.base import Algorithm, collect_algorithms, find_by_name
 from fmab_jax.analysis.accountant import DELTA
 from fmab_jax.analysis.privacy import privacy_ledger
+from fmab_jax.core.presences import Presence
 from fmab_jax.errors import Refusal, choice, real, refuse
 from fmab_jax.parameters import VIEWS, parameters_of
 from fmab_jax.run.contract import refuse_errors
@@ -21,7 +22,11 @@ _DOUBLINGS = 60
 
 
 def find_leak(
-    algorithm: Algorithm, agents: int, view: str = "messages", delta: float = DELTA
+    algorithm: Algorithm,
+    agents: int,
+    view: str = "messages",
+    delta: float = DELTA,
+    presence: Presence | str | None = None,
 ) -> float:
     """Returns the epsilon of one reward against whoever learns most in a view, over a whole run.
 
@@ -32,6 +37,7 @@ def find_leak(
             "sum": who sees sums over agents alone, up to ``delta``. "actions": who sees only the
             arms that agents pull, up to ``delta``.
         delta: In [1e-12, 1).
+        presence: Which agents take part in a round; absent ones hide nobody in a sum.
 
     Returns:
         Epsilon; infinity for no bound, NaN where nobody has this view.
@@ -46,7 +52,7 @@ def find_leak(
     """
     choice("view", view, VIEWS, "choose who is looked at")
     leaks = [math.nan]
-    for row in privacy_ledger(algorithm, agents, delta):
+    for row in privacy_ledger(algorithm, agents, delta, presence=presence):
         is_action = row.observation == "actions"
         is_sum = row.observation.startswith("sums over")
         if view == "actions" and is_action or view == "sum" and is_sum:
@@ -66,6 +72,7 @@ def at_leak(
     *,
     agents: int,
     view: str = "messages",
+    presence: Presence | str | None = None,
     **parameters: Any,
 ) -> Algorithm:
     """Returns an algorithm whose noise is such that a view learns exactly ``leak``.
@@ -78,6 +85,7 @@ def at_leak(
         leak: Epsilon of one reward in the view, > 0; None for no noise.
         agents: M.
         view: As in `find_leak`.
+        presence: As in `find_leak`.
         **parameters: Other parameters of the algorithm; its ``delta`` is also that of the view.
 
     Raises:
@@ -119,7 +127,7 @@ def at_leak(
         return build(None)
 
     def measure(epsilon: float) -> float:
-        return find_leak(build(epsilon), agents, view, delta)
+        return find_leak(build(epsilon), agents, view, delta, presence)
 
     if not math.isfinite(measure(goal)):
         _refuse_view(owner, leak, agents, view, delta, "which does not bound it", parameters)

@@ -29,6 +29,7 @@ from fmab_jax.analysis.words import write_number
 from fmab_jax.core.binomials import MAX_TRIALS
 from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.core.ledgers import LAPLACE, read_rows
+from fmab_jax.core.presences import Presence, presence_of
 from fmab_jax.core.shapes import Record
 from fmab_jax.errors import count, flag, refuse
 from fmab_jax.run.configs import build_exchange
@@ -95,6 +96,7 @@ def privacy_ledger(
     colluding: int = 0,
     rewards: int = 1,
     distinct_messages: bool = False,
+    presence: Presence | str | None = None,
 ) -> list[LedgerRow]:
     """Returns who sees what of an algorithm's rewards, and which epsilon covers it.
 
@@ -116,6 +118,8 @@ def privacy_ledger(
             is that of group privacy; see `fmab_jax.analysis.accountant.leak_of`.
         distinct_messages: Whether these rewards are in n different messages, which leaks less: the
             leaks of messages compose. For eliminations in which a reward enters one message.
+        presence: Which agents take part in a round, or its text. Where agents may be absent, a sum
+            may be over few of them, and hides a reward no better than one message.
 
     Raises:
         ValueError: If an argument is out of range.
@@ -151,11 +155,12 @@ def privacy_ledger(
     if distinct and not isinstance(algorithm, NoisyMessages):
         allowed = f"False for {algorithm.name}, whose rewards may enter several messages"
         refuse("distinct_messages", distinct, allowed, "leave it out")
+    who = None if presence is None else presence_of(presence)
     exchange = build_exchange(algorithm, agents)
     with refuse_errors(type(algorithm)):
-        rows = ledger_of(algorithm, exchange)
+        rows = ledger_of(algorithm, exchange, who)
         if colluding:
-            rows += coalition_of(algorithm, exchange, colluding)
+            rows += coalition_of(algorithm, exchange, colluding, who)
     table = []
     for row in rows:
         shares = row.shares if row.scale is None else (row.scale,)

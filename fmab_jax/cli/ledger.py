@@ -19,12 +19,15 @@ from typing import ClassVar
 from fmab_jax.cli import study_options
 from fmab_jax.cli.options import Call, Command, option
 from fmab_jax.cli.tables import print_rows
+from fmab_jax.core.presences import Presence, PresenceOf
 from fmab_jax.parameters import UNSET, Real, Whole, parameters_of
 
 _LEGEND = """\
 epsilon       without delta; up to delta = {delta} in the next column
 rho, mu       of zero-concentrated and of Gaussian differential privacy
 for           {rewards}"""
+
+_PRESENCE = PresenceOf(none_label="everybody")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +46,10 @@ class Options:
     """How many rewards of one agent change."""
     distinct_messages: bool = option(False)
     """These rewards are in as many different messages."""
+    presence: Presence | None = option(
+        None, kind=PresenceOf(none_label="everybody"), default_text="everybody"
+    )
+    """Who takes part in a round, such as absent:0.1."""
 
 
 def command(words: list[str]) -> Command:
@@ -73,6 +80,7 @@ def execute(call: Call[Options]) -> None:
         colluding=options.colluding,
         rewards=options.rewards,
         distinct_messages=options.distinct_messages,
+        presence=options.presence,
     )
     facts = [owner.title or owner.name, *algorithm.settings().values()]
     print(", ".join([*facts, write_quantity("M = ", agents, "agent")]) + "\n")

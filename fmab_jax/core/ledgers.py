@@ -119,6 +119,19 @@ def _checked(field: str, row: Disclosure) -> Disclosure:
     return row._replace(epsilon=epsilon, over=over)
 
 
+def adapt_to_absence(row: Disclosure, sums_securely: bool) -> Disclosure:
+    """Returns the row of an algorithm whose rounds may miss agents.
+
+    Nobody knows how many agents a sum is over, so only the noise of the agent itself is sure.
+    """
+    if sums_securely and row.observation.startswith("sums over"):
+        return row._replace(why=f"{row.why}; a sum with a missing share does not open")
+    if row.over < 2:
+        return row
+    reason = "agents may be absent: only its own noise surely hides a reward"
+    return row._replace(over=1, why=reason, shares=None)
+
+
 def list_viewers(exchange: Exchange) -> list[str]:
     """Returns the viewers of messages of an exchange."""
     if exchange.alone or not (exchange.links or exchange.views):

@@ -153,7 +153,9 @@ class Config(NamedTuple):
         return {
             "agents": self.problem.agents,
             "arms": self.problem.arms,
-            **self.costs,
+            "counted": self.costs["counted"],
+            "vectors": self.costs["vectors"],
+            "numbers": self.costs["numbers"],
             "links": np.array([*self.costs["links"].values()], np.int64),
             "number_bits": self.algorithm.number_bits(self.problem.arms),
         }

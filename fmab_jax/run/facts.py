@@ -67,7 +67,7 @@ def ledger_rows(config: Config) -> list[Record]:
             "fixed": fixed,
             "waits": waits,
         }
-        for row in ledger_of(config.algorithm, config.exchange)
+        for row in ledger_of(config.algorithm, config.exchange, config.problem.presence)
     ]
 
 

@@ -99,7 +99,7 @@ class Study:
                 )
             algorithm = values["algorithm"]
             if isinstance(algorithm, type):
-                algorithm = _configure(algorithm, values, problems[key].agents)
+                algorithm = _configure(algorithm, values, problems[key])
             cells.append((algorithm, problems[key], values["horizon"]))
         sizes = {problem.agents for _, problem, _ in cells}
         # Similar numbers of agents share one program.
@@ -180,13 +180,14 @@ class Study:
         return Point(description, _hash(description), config)
 
 
-def _configure(owner: type[Algorithm], values: Record, agents: int) -> Algorithm:
+def _configure(owner: type[Algorithm], values: Record, problem: Problem) -> Algorithm:
     """Creates an algorithm; its noise follows from the leak where that is given."""
     if "leak" not in values:
         return _instantiate(owner, values)
     parameters = {name: values[name] for name in parameters_of(owner) if name in values}
     view = values.get("view", VIEWS[0])
-    return at_leak(owner, values["leak"], agents=agents, view=view, **parameters)
+    agents, presence = problem.agents, problem.presence
+    return at_leak(owner, values["leak"], agents=agents, view=view, presence=presence, **parameters)
 
 
 def _instantiate(owner: type[Owner], values: Record) -> Owner:

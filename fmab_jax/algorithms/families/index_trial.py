@@ -131,8 +131,8 @@ class _Run(NamedTuple):
     regret_curve: Curve
     rounds_curve: Grid
     accumulators: tuple[object, ...] = ()
-    messages: Integer | tuple[()] = ()
-    messages_curve: Grid | tuple[()] = ()
+    messages: Integer | None = None
+    messages_curve: Grid | None = None
 
 
 class _Seed(NamedTuple):
@@ -231,7 +231,7 @@ class _Seed(NamedTuple):
 
         in_block = (grid > before) & (grid <= before + _BLOCK)
         position = jnp.clip(grid - before - 1, 0, _BLOCK - 1)
-        if trial.loses_messages:
+        if run.messages is not None and run.messages_curve is not None:
             total = run.messages + jnp.cumsum(messages)
             curve = jnp.where(in_block, total[position], run.messages_curve)
             run = run._replace(messages=total[-1], messages_curve=curve)
@@ -281,13 +281,12 @@ class _Seed(NamedTuple):
         slot = self.slot(number, _CHOOSING)
         arm = checked("choose", algorithm.choose(state, slot, params), (trial.rows,), "iu")
 
-        is_heard = _mask_agents(trial)
+        is_heard, heard = None, slot.sharing
         if trial.shared and trial.loses_messages:
             is_heard, _ = self.attend(number)
+            heard = jnp.sum(is_heard, dtype=jnp.float64)
         rewards = draw_rewards(trial, self.instance, self.key, number, arm, is_heard)
         mask = jnp.arange(arms, dtype=jnp.int32)[None, :] == arm[:, None]
-        heard = jnp.sum(is_heard, dtype=jnp.float64) if trial.loses_messages else slot.sharing
-        heard = heard if trial.shared else slot.sharing
         pulls, rewards = (jnp.where(mask, x, 0.0) for x in (heard, rewards[:, None]))
         after = algorithm.update(state, pulls, rewards, slot, params)
         state = pick(running, after, state)
@@ -326,7 +325,7 @@ def draw_rewards(
     key: Array,
     number: Array,
     arm: Int[Array, " row"],
-    is_heard: TruthPerAgent,
+    is_heard: TruthPerAgent | None = None,
 ) -> PerRow:
     """Draws each row's reward of a slot, a sum over the agents that are heard if they share it."""
     agent = jnp.arange(trial.padded_agents, dtype=jnp.uint32)
@@ -349,7 +348,10 @@ def draw_rewards(
     if not trial.shared:
         return reward
     # Stored first, because the pairwise sum would draw rewards again for each half.
-    (reward,) = store_once(jnp.asarray(trial.agents) >= 0, jnp.where(is_heard, reward, 0.0))
+    (reward,) = store_once(
+        jnp.asarray(trial.agents) >= 0,
+        jnp.where(_mask_agents(trial) if is_heard is None else is_heard, reward, 0.0),
+    )
     return arrays.padded_sum(reward)[None]
 
 
@@ -374,7 +376,7 @@ def _build_outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
     active = jnp.sum(playing, axis=1, dtype=jnp.int32)
     agents = jnp.asarray(trial.agents)
 
-    messages = run.messages if trial.loses_messages else run.rounds
+    messages = run.rounds if run.messages is None else run.messages
     whole = agents.astype(jnp.int32) if trial.shared else 1
     return Outcome(
         regret=run.regret_curve,
@@ -392,5 +394,5 @@ def _build_outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
         accumulator_values=finish_accumulators(
             trial.accumulators, run.accumulators, *shape, len(run.regret_curve)
         ),
-        messages_by=run.messages_curve if trial.loses_messages else None,
+        messages_by=run.messages_curve,
     )

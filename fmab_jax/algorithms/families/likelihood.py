@@ -50,7 +50,7 @@ class LikelihoodElimination(NoisyMessages):
     noisy = True
     elementwise = True
     lasting_scale = True
-    precompute_fields = ("number", "pulls")
+    precompute_fields = ("number", "pulls", "reporting")
     trusted = "nobody, up to the epsilon of a message"
 
     epsilon: Unset | float | AgentNumbers | None = epsilon_parameter(
@@ -79,6 +79,7 @@ class LikelihoodElimination(NoisyMessages):
             "epsilon": self.pool_epsilon(exchange),
             "growth": self.growth,
             "first": math.nan if self.first is None else float(self.first),
+            "reporting": reporting,
             "senders": 1.0 if self.shares_arms else reporting,
             "noises": 1.0 if self.shares_arms or self.sums_securely else reporting,
             "rounds": math.inf if self.rounds is None else float(self.rounds),
@@ -129,11 +130,13 @@ class LikelihoodElimination(NoisyMessages):
     def precompute(cls, epoch: Epoch, radius: Scalar) -> PyTree:
         """Returns tilts for b_r, for the number of noises or for possible values of it."""
         params = epoch.params
-        noises = (epoch.number * params["noises"])[None]
+        # A round may miss some of the agents that report.
+        share = epoch.reporting / params["reporting"]
+        noises = (epoch.number * params["noises"] * share)[None]
         if "most_noises" in params:
-            share = jnp.linspace(0.0, 1.0, _SCALES, dtype=jnp.float64)
-            noises = noises * params["most_noises"] ** share
-        rewards, law = params["senders"] * epoch.pulls, None
+            power = jnp.linspace(0.0, 1.0, _SCALES, dtype=jnp.float64)
+            noises = noises * params["most_noises"] ** power
+        rewards, law = params["senders"] * share * epoch.pulls, None
         if "noise_scales" in params:
             law = _average_law(epoch)
         elif epoch.mechanism != LAPLACE:

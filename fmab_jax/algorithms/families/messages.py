@@ -173,8 +173,16 @@ class NoisyMessages(Private, Elimination):
         return {n: v for n, v in values.items() if n != "delta" or self.mechanism != LAPLACE}
 
     def check_noise(self, problem: Problem, epsilon: float) -> None:
-        """Refuses noise whose claims are for a range of 1 if rewards have another range."""
+        """Refuses noise whose claims are for a range of 1 if rewards have another range.
+
+        And noises that differ where agents may be absent, since the sum's law is then unknown.
+        """
         super().check_noise(problem, epsilon)
+        presence = problem.presence
+        name = next((n for n, x in vars(self).items() if isinstance(x, tuple)), "")
+        if name and presence is not None and presence.loses_messages:
+            allowed = "one number where agents may be absent"
+            refuse(name, write_numbers(getattr(self, name)), allowed, "give all the same epsilon")
         law = problem.rewards
         if math.isfinite(epsilon) and not self.noise.scales and law.sensitivity != 1.0:
             allowed = f"laplace or gaussian with {law.name} rewards, whose range is not 1"

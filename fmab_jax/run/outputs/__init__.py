@@ -28,7 +28,7 @@ from fmab_jax.errors import PlainText, Refusal, did_you_mean, refuse
 from fmab_jax.run import contract, schema
 from fmab_jax.run.outputs.standard import STANDARD
 
-Facts = Mapping[str, int | np.ndarray]
+Facts = Mapping[str, int | str | np.ndarray]
 # Relative to a seed's largest value, or to 1.
 _ROUNDING = 1e-9
 _NAME_WANTED = "a short plain name that no other variable has, nor a column of a table"
