@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 import fmab_jax as fmab
@@ -69,9 +70,9 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
             for label in NOISES:
                 for leak in LEAKS:
                     cell = data.regret.sel(view=view, algorithm=title, mechanism=label, leak=leak)
-                    mean, *ends = common.interval(cell.isel(time=-1).values)
+                    mean, low, high = common.interval(cell.isel(time=-1).values)
                     row = {"T": horizon, "view": view, "algorithm": title, "noise": label}
-                    rows.append(row | {"leak": leak, "regret": mean, "interval": tuple(ends)})
+                    rows.append(row | {"leak": leak, "regret": mean, "lower": low, "upper": high})
     seeds = data.sizes["seed"]
     caption = (
         f"M = {AGENTS} agents, K = {ARMS} arms, T = {common.power(horizon)} slots, {seeds} seeds. "
@@ -96,16 +97,14 @@ def page(rows: Sequence[Mapping[str, Any]]) -> Callable[[pictures.Page], None]:
                     for row in rows
                     if (row["algorithm"], row["view"], row["noise"]) == (title, view, label)
                 ]
-                means = [row["regret"] for row in points]
-                low, high = zip(*(row["interval"] for row in points), strict=True)
-                bars = [
-                    [mean - end for mean, end in zip(means, low, strict=True)],
-                    [end - mean for mean, end in zip(means, high, strict=True)],
-                ]
+                leaks, means, low, high = (
+                    np.array([float(row[name]) for row in points])
+                    for name in ("leak", "regret", "lower", "upper")
+                )
                 line = panel.errorbar(
-                    [row["leak"] for row in points],
+                    leaks,
                     means,
-                    bars,
+                    [means - low, high - means],
                     label=label,
                     color=style.COLOURS[number],
                     marker="os^D"[number],
