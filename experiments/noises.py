@@ -1,4 +1,4 @@
-"""Laws of noise (not in the paper): regret of CDP-MAB and KL-SE against what leaks, by the noise."""
+"""Laws of noise (not in the paper): regret of CDP-MAB and KL-SE against the leak."""
 
 from __future__ import annotations
 

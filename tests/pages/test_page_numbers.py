@@ -121,6 +121,7 @@ BINS, LOOKS = (
 )
 N = r"([\d,.]*\d)"
 # Section, what stands there once, and the values of its groups.
+NOISES = "docs/own_mechanism.md: Which noise wins where"
 SOURCES = (
     (OPEN, rf"By edges, case 3 costs {N} to {N}\s+times the hybrid cases", cases),
     (
@@ -174,12 +175,12 @@ SOURCES = (
     ),
     (
         NOISES,
-        rf"at a leak of 0\.1 Gaussian noise costs CDP-MAB {N} times its regret, and\s+KL-SE {N} times",
+        rf"a leak of 0\.1 Gaussian noise costs CDP-MAB {N} times its regret, and\s+KL-SE {N} times",
         lambda: beside_laplace("messages"),
     ),
     (
         NOISES,
-        rf"has {N} times the regret of Laplace noise at a leak of\s+0\.1, .*? has {N} times the",
+        rf"has {N} times the regret of Laplace noise at a leak of\s+0\.1, .*?\s+has {N}\s+times the",
         lambda: beside_laplace("sum"),
     ),
     (KLSE, rf"shares of half\s+of them keep to {N} at", half),
