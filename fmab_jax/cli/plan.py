@@ -27,7 +27,8 @@ from fmab_jax.parameters import LEAK, UNSET, VIEW, Choice, Flag, Real, Whole, pa
 if TYPE_CHECKING:
     from fmab_jax.algorithms.base import Algorithm
     from fmab_jax.core.problems import Problem
-    from fmab_jax.planning.plan import Plan, Summary
+    from fmab_jax.planning.plan import Plan
+    from fmab_jax.planning.runs import Summary
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _BUDGET = Real(none_label="no budget", low=0.0)

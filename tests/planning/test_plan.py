@@ -9,13 +9,13 @@ import pytest
 import fmab_jax as fmab
 from fmab_jax.cli.main import main
 from fmab_jax.errors import Refusal
-from fmab_jax.planning import plan as planning
 from fmab_jax.planning.candidates import (
     Setting,
     check_candidates,
     cost_of_round,
     list_candidates,
 )
+from fmab_jax.planning.runs import extract_trials, summarise
 
 PROBLEM = fmab.Problem([0.9, 0.6, 0.3, 0.1], agents=5)
 FIELD = [fmab.kl_se(1, rounds=r) for r in (1, 3, None)] + [fmab.cdp_mab(epsilon_message=1)]
@@ -94,13 +94,13 @@ def test_trials_are_read_seed_by_seed():
     """Would catch links that have no price, and numbers for bits."""
     algorithm = fmab.kl_se_graph(1, graph="ring")
     data = fmab.sweep({"a": algorithm}, PROBLEM, horizon=500, seeds=6, times=[500])
-    trials = planning.extract_trials(data.isel(algorithm=0), algorithm, 4)
+    trials = extract_trials(data.isel(algorithm=0), algorithm, 4)
     alone = fmab.simulate(algorithm, PROBLEM, 500, seeds=6, times=[500])
     priced = alone.links.isel(time=-1).sel(meter=alone.priced)
     assert (trials["links"] == priced.sum("meter").values).all()
     assert (trials["regret"] == alone.regret.values[:, -1]).all()
     assert (trials["bits"] == 64 * trials["numbers"]).all()
-    summary = planning.summarise(np.arange(101.0))
+    summary = summarise(np.arange(101.0))
     assert summary.mean == 50 and summary.p95 == 95 and summary.max == 100
     assert summary.high - summary.mean == pytest.approx(5.7843, abs=1e-4)
 
