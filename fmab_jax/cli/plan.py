@@ -46,6 +46,8 @@ class Options:
     """T, slots that every agent plays; such as 2e5."""
     means: str | None = option(None, metavar="FILE", default_text="each seed draws its own")
     """Fixed means, .csv or .npz; one row is shared by as many agents as --agents says."""
+    means_error: float | None = option(None, kind=Real(low=0.0), default_text="the means are exact")
+    """Standard error of the means in FILE: each seed draws normal means around them."""
     fixed_instance: int | None = option(None, kind=Whole(), default_text="off")
     """Give all seeds the means that this seed would draw."""
     rewards: str = option("bernoulli", metavar="LAW")
@@ -136,11 +138,14 @@ def _read_problem(options: Options) -> Problem:
         for name in ("arms", "fixed_instance"):
             if (value := getattr(options, name)) is not None:
                 refuse(name, value, "left out with means", "the file fixes it")
-        problem = Problem.from_file(options.means, options.agents, options.rewards)
+        error = 0.0 if options.means_error is None else options.means_error
+        problem = Problem.from_file(options.means, options.agents, options.rewards, error)
         if options.agents is None and problem.agents == 1:
             allowed = f"given with {options.means}, whose one row all agents share"
             refuse("agents", UNSET, allowed, "such as --agents 50")
         return problem
+    if options.means_error is not None:
+        refuse("means_error", options.means_error, "given with --means", "add --means FILE")
     problem = Problem.uniform(options.agents or 50, options.arms or 100, options.rewards)
     fixed = options.fixed_instance
     return problem if fixed is None else problem.fixed(fixed, options.root_seed)
@@ -200,6 +205,8 @@ def write_command(algorithm: Algorithm, problem: Problem, options: Options) -> s
         words += ["--arms", str(problem.arms)]
     else:
         words += ["--means", options.means]
+        if options.means_error:
+            words += ["--means-error", f"{options.means_error!r}"]
     if options.fixed_instance is not None:
         words += ["--fixed-instance", str(options.fixed_instance)]
         words += ["--root-seed", str(options.root_seed)]

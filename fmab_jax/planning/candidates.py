@@ -93,6 +93,7 @@ def check_setting(
     *,
     leak: object,
     view: object,
+    means_error: Any,
     graph: object,
     components: object,
     server: object,
@@ -103,6 +104,8 @@ def check_setting(
     """Returns the checked setting; ``budgets`` are links, numbers and bits, None for no budget."""
     if not isinstance(problem, Problem):
         refuse("problem", problem, "a Problem", "such as fmab_jax.Problem.uniform(50, 100)")
+    if means_error is not None:
+        problem = _perturb_means(problem, means_error)
     remedy = "give the most of a run, or leave it out"
     # Candidates that do not fit are left out, so a wrong graph must be refused here.
     if graph is not None:
@@ -124,6 +127,18 @@ def check_setting(
         secure=flag("secure", secure),
         proven=flag("proven", proven),
     )
+
+
+def _perturb_means(problem: Problem, means_error: float) -> Problem:
+    """Returns the problem whose means are estimates."""
+    means = problem.means
+    if means is None or problem.probabilities is not None or problem.means_error:
+        allowed = "left out: the problem does not fix its means"
+        refuse(
+            "means_error", means_error, allowed, "such as fmab_jax.Problem([0.9, 0.5], agents=5)"
+        )
+    rows, agents = (means[0], problem.agents) if len(means) == 1 else (means, None)
+    return Problem(rows, agents, problem.rewards, problem.world, means_error)
 
 
 def select_candidates(algorithms: object, setting: Setting) -> tuple[list[Candidate], list[str]]:

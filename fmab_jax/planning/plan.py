@@ -13,6 +13,7 @@ import numpy as np
 
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis.leaks import NOISE, at_leak, find_leak
+from fmab_jax.core import normal
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import Refusal, count, flag, real, refuse
 from fmab_jax.files import check_path
@@ -81,6 +82,7 @@ def plan(
     *,
     leak: float | None,
     view: str = "messages",
+    means_error: float | None = None,
     links: float | None = None,
     numbers: float | None = None,
     bits: float | None = None,
@@ -114,6 +116,9 @@ def plan(
         horizon: T.
         leak: Epsilon of one reward, exactly, in the view; None for no noise.
         view: "messages", "sum" or "actions"; see `find_leak`.
+        means_error: Standard error of the problem's means, if they are estimates: each seed then
+            draws means around them, the same for every candidate, as in `Problem`. Regret and its
+            interval cover both sources of chance.
         links: Most links of a run; None for no budget.
         numbers: Most numbers on all links of a run.
         bits: Most bits on all links of a run.
@@ -152,6 +157,7 @@ def plan(
         horizon,
         leak=leak,
         view=view,
+        means_error=means_error,
         links=links,
         numbers=numbers,
         bits=bits,
@@ -203,10 +209,11 @@ def _refuse_budget(setting: Setting, runs: Runs) -> NoReturn:
 
 def find_largest_gap(problem: Problem) -> float:
     """Returns the largest gap of an arm that an instance can have."""
-    if problem.means is None:
+    if problem.means is None or problem.world is not None:
         return 1.0
-    means = problem.means.mean(axis=0)
-    return float(means.max() - means.min()) or 1e-9
+    means, law = problem.means.mean(axis=0), problem.rewards
+    gap = float(means.max() - means.min()) + 2.0 * normal.LARGEST * problem.means_error
+    return min(gap, law.high - law.low) or 1e-9
 
 
 def _answer(runs: Runs, verdict: Verdict, goal: Goal, notes: Sequence[str], elapsed: float) -> Plan:

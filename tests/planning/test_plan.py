@@ -15,6 +15,7 @@ from fmab_jax.planning.candidates import (
     cost_of_round,
     list_candidates,
 )
+from fmab_jax.planning.plan import find_largest_gap
 from fmab_jax.planning.runs import extract_trials, summarise
 
 PROBLEM = fmab.Problem([0.9, 0.6, 0.3, 0.1], agents=5)
@@ -57,6 +58,36 @@ def test_a_plan_goes_on_where_it_was_killed(answer):
     assert again._replace(elapsed_s=0) == found._replace(elapsed_s=0)
     rest = {path: time for path, time in trials.items() if path not in lost}
     assert rest == {path: path.stat().st_mtime_ns for path in rest}
+
+
+def test_estimates_widen_the_interval_and_change_the_answer():
+    """Would catch a race on the estimates alone, and seeds whose candidates meet other means."""
+    problem = fmab.Problem([0.5, 0.49], agents=5)
+    candidates = [fmab.kl_se(1, rounds=1), fmab.kl_se(1)]
+    options = {"leak": 1, "candidates": candidates, "within": 0.5, "max_seeds": 3000}
+    exact = fmab.plan(problem, 500, **options)
+    unsure = fmab.plan(problem, 500, means_error=0.2, **options)
+    assert exact.holds and unsure.holds
+    assert (exact.label, unsure.label) == ("kl_se()", "kl_se(rounds=1)")
+    assert exact.regret.high - exact.regret.low < 1 < unsure.regret.high - unsure.regret.low
+    around = fmab.Problem([0.5, 0.49], agents=5, means_error=0.2)
+    for algorithm in candidates:
+        data = fmab.simulate(algorithm, around, 500, seeds=3, times=[500])
+        for seed in range(3):
+            alone = fmab.simulate(algorithm, around.fixed(seed), 500, seeds=[seed], times=[500])
+            assert alone.regret.item() == data.regret.values[seed, 0]
+
+
+def test_the_largest_gap_covers_what_seeds_may_draw():
+    """Would catch a bound of rare regrets that a seed's means exceed."""
+    means = [0.6, 0.5, 0.4]
+    for error, law in ((0.01, "bernoulli"), (0.3, "bernoulli"), (1.0, "gaussian:1")):
+        problem = fmab.Problem(means, 3, law, means_error=error)
+        gaps = [np.ptp(problem.fixed(seed).means) for seed in range(20)]
+        assert max(gaps) <= find_largest_gap(problem)
+    assert find_largest_gap(fmab.Problem(means, 3)) == pytest.approx(0.2)
+    assert find_largest_gap(fmab.Problem(means, 3, means_error=0.3)) == 1
+    assert find_largest_gap(fmab.Problem(means, 3, world="drifting:2")) == 1
 
 
 def test_candidates_keep_leak_and_links():
@@ -115,6 +146,11 @@ def test_trials_are_read_seed_by_seed():
         ({"candidates": []}, "candidates=[]: must be not empty"),
         ({"graph": "nope.edgelist"}, "graph='nope.edgelist': must be"),
         ({"components": "3,4"}, "components='3,4': must be sizes that sum to agents=5"),
+        ({"means_error": -1}, "means_error=-1: must be a number in [0"),
+        (
+            {"means_error": 0.1, "problem": fmab.Problem.uniform(5, 4)},
+            "means_error=0.1: must be left out: the problem does not fix its means",
+        ),
         ({"max_seeds": 10}, "max_seeds=10: must be a whole number in [200"),
         ({"numbers": 1, "candidates": FIELD[:1]}, "numbers=1.0: must be more: every candidate"),
         ({"server": False, "candidates": FIELD}, "candidates='kl_se(rounds=1)': must be one that"),
@@ -127,7 +163,7 @@ def test_trials_are_read_seed_by_seed():
 def test_what_cannot_be_planned_is_refused_in_a_line(changes, start):
     """Would catch a budget that nothing meets and that is met by nobody's candidate."""
     with pytest.raises(Refusal) as caught:
-        fmab.plan(PROBLEM, 100, **({"leak": 1} | changes))
+        fmab.plan(**({"problem": PROBLEM, "horizon": 100, "leak": 1} | changes))
     assert str(caught.value).startswith(start)
 
 
