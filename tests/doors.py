@@ -224,8 +224,8 @@ USUAL = {
     "find_leak": "algorithm agents view delta",
     "at_leak": "algorithm leak agents view",
     "plan": (
-        "problem horizon leak view means_error links bits server within confidence candidates strict time "
-        "max_seeds root_seed store"
+        "problem horizon leak view means_error links bits server within confidence candidates "
+        "strict time max_seeds root_seed store"
     ),
     "confidence_band": "values level kind resamples seed",
     "paired_difference": "first second",

@@ -135,7 +135,7 @@ class BoundProblem:
         columns = jnp.arange(self.arms, dtype=jnp.uint32)
         lanes = keys.lanes(self.rows, columns, self.arms)
         noise = normal.quantile(keys.uniform(*words, lanes), normal.multiply_rounded)
-        shift = normal.multiply_rounded(self.values["means_error"], noise)
+        shift = arrays.rounded(jnp.asarray(self.values["means_error"]) * noise)
         drawn = jnp.clip(means + shift, self.values["low"], self.values["high"])
         exists = (jnp.arange(self.rows, dtype=jnp.float64) < agents)[:, None]
         return store_once(agents > 0.0, jnp.where(exists, drawn, 0.0))[0]
