@@ -20,7 +20,15 @@ from fmab_jax.files import check_path
 from fmab_jax.parameters import VIEWS, parameters_of
 from fmab_jax.planning.candidates import Setting, check_setting, select_candidates
 from fmab_jax.planning.race import Goal, Verdict, race
-from fmab_jax.planning.runs import FIRST_SEEDS, FRESH_LEVEL, FRESH_SEEDS, Runs, Summary, summarise
+from fmab_jax.planning.runs import (
+    FIRST_SEEDS,
+    FRESH_LEVEL,
+    FRESH_SEEDS,
+    Look,
+    Runs,
+    Summary,
+    summarise,
+)
 from fmab_jax.run.resources import MAX_SEEDS
 
 
@@ -50,6 +58,7 @@ class Plan(NamedTuple):
         notes: What the budgets leave out.
         elapsed_s: Time of the plan.
         race: Rows of a label, seeds, mean regret and whether the candidate survives.
+        looks: What each look of the race saw, in its order.
     """
 
     algorithm: Algorithm
@@ -74,6 +83,7 @@ class Plan(NamedTuple):
     notes: tuple[str, ...]
     elapsed_s: float
     race: tuple[tuple[str, int, float, bool], ...]
+    looks: tuple[Look, ...]
 
 
 def plan(
@@ -258,6 +268,7 @@ def _answer(runs: Runs, verdict: Verdict, goal: Goal, notes: Sequence[str], elap
             (candidate.label, verdict.seeds[i], means[i], i in verdict.survivors)
             for i, candidate in enumerate(candidates)
         ),
+        looks=tuple(runs.looks),
     )
 
 

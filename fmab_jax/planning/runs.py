@@ -51,6 +51,24 @@ class Summary(NamedTuple):
     max: float
 
 
+class Look(NamedTuple):
+    """What a look of the race saw of one candidate.
+
+    Attributes:
+        label: The candidate.
+        seeds: Its seeds so far.
+        mean: Mean regret at the horizon.
+        low: Lower end of the 95 % interval of the mean.
+        high: Upper end.
+    """
+
+    label: str
+    seeds: int
+    mean: float
+    low: float
+    high: float
+
+
 class Runs:
     """The trials of a plan: each doubling of the seeds has a root seed of its own."""
 
@@ -66,6 +84,7 @@ class Runs:
         self.setting, self.candidates, self.root_seed = setting, candidates, root_seed
         self.store, self.client, self.progress = store, client, progress
         self.blocks: dict[tuple[int, int], Trials] = {}
+        self.looks: list[Look] = []
 
     def observe(self, group: Sequence[int], seeds: int) -> list[Sample]:
         """Returns the samples of some candidates for the first so many seeds."""
@@ -80,7 +99,11 @@ class Runs:
         if self.progress:
             line = f"{len(group)} of {len(self.candidates)} candidates: {seeds:,} seeds"
             print(line, file=error_stream(), flush=True)
-        return [self._judge(pieces[i]) for i in group]
+        samples = [self._judge(pieces[i]) for i in group]
+        for i, sample in zip(group, samples, strict=True):
+            mean, low, high = summarise(sample.regret)[:3]
+            self.looks.append(Look(self.candidates[i].label, seeds, mean, low, high))
+        return samples
 
     def _judge(self, pieces: list[Trials]) -> Sample:
         joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}

@@ -1,5 +1,6 @@
 """The answer to "what should I run?": candidates, budgets, figures, and a plan that goes on."""
 
+import html
 import json
 import math
 
@@ -176,10 +177,24 @@ def test_the_command_line_writes_a_command_that_runs(tmp_path, capsys):
     )
     words = ["plan", "--agents", "5", "--arms", "3", "--horizon", "500", "--leak", "1"]
     words += ["--candidates", str(study), "--within", "0.5", "--format", "json"]
-    assert main(words) == 0
+    assert main([*words, "--out", str(tmp_path / "plan")]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert {"command", "regret", "links", "leak", "within", "confidence"} <= set(answer)
     assert {"candidates", "survivors", "seeds"} <= set(answer) and answer["candidates"] == 2
+    assert {"mean", "low", "high"} <= set(answer["regret"])
+    assert {"mean", "p95", "max"} <= set(answer["links"])
+    assert set(answer["leak"]) == {"messages", "sum", "actions"}
+    assert json.loads((tmp_path / "plan" / "plan.json").read_text()) == answer
+    assert (tmp_path / "plan" / "race.png").read_bytes().startswith(b"\x89PNG")
+    page = tmp_path / "plan.html"
+    assert main(["report", str(tmp_path / "plan"), "--out", str(page)]) == 0
+    text = page.read_text("utf-8")
+    assert text.startswith("<!DOCTYPE html>") and "data:image/svg+xml" in text
+    assert all(html.escape(answer[name], quote=False) in text for name in ("statement", "command"))
+    assert all(f'<th scope="row">{row["label"]}</th>' in text for row in answer["race"])
+    (tmp_path / "plan" / "plan.json").write_text("{}")
+    assert main(["report", str(tmp_path / "plan"), "--out", str(page), "--overwrite"]) == 2
+    assert "must be the answer of a plan" in capsys.readouterr().err
     command = answer["command"].split()
     assert command[:3] == ["fmab", "run", "kl_se"] and "--epsilon" in command
     assert main([*command[1:], "--seeds", "20", "--no-figure", "--no-data"]) == 0
