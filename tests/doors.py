@@ -224,8 +224,8 @@ USUAL = {
     "find_leak": "algorithm agents view delta",
     "at_leak": "algorithm leak agents view",
     "plan": (
-        "problem horizon leak view links bits server within confidence candidates strict time "
-        "max_seeds root_seed store"
+        "problem horizon leak view means_error links bits server within confidence candidates "
+        "strict time max_seeds root_seed store"
     ),
     "confidence_band": "values level kind resamples seed",
     "paired_difference": "first second",
@@ -291,6 +291,7 @@ DOORS = {
     "single_mab(epsilon)": fmab.single_mab,
     "Problem(means)": fmab.Problem,
     "Problem(means, 3)": lambda v: fmab.Problem(v, 3),
+    "Problem(means_error)": lambda v: fmab.Problem([0.9, 0.5], 3, means_error=v),
     "Problem.uniform(agents)": lambda v: fmab.Problem.uniform(v, 3),
     "Problem.uniform(arms)": lambda v: fmab.Problem.uniform(3, v),
     "Problem.heterogeneous(spread)": lambda v: fmab.Problem.heterogeneous(3, 4, v),

@@ -56,6 +56,8 @@ def read_question(data: xr.Dataset) -> Record:
     if isinstance(problem, dict):
         study |= problem
         study["problem"] = problem.get("means", problem.get("probabilities", "drawn"))
+        if "means_error" in problem:
+            study["problem"] += f" with standard error {problem['means_error']!r}"
     if problem == "Drawn":
         seed = study.get("fixed_instance")
         fixed = f"the instance of seed {seed} under root seed {study.get('root_seed')}"

@@ -320,7 +320,7 @@ def draw_curves(content: Content) -> list[Picture]:
     from fmab_jax.plots import runs
 
     curves = {cell.label: cell.data for cell in content.drawn_cells}
-    return [_make_picture(runs.plot_runs(curves, level=content.level, **content.prices))]
+    return [make_picture(runs.plot_runs(curves, level=content.level, **content.prices))]
 
 
 def draw_finals(source: Source) -> Iterator[Picture]:
@@ -342,9 +342,7 @@ def draw_finals(source: Source) -> Iterator[Picture]:
             source.label,
             *(words.format_value(table[name], panel[name].item()) for name in panel_names),
         ]
-        yield _make_picture(
-            parameters.plot_parameter(panel, x, hue), ", ".join(filter(None, title))
-        )
+        yield make_picture(parameters.plot_parameter(panel, x, hue), ", ".join(filter(None, title)))
 
 
 def _rank_axis(axis: xr.DataArray) -> tuple[bool, int]:
@@ -352,7 +350,8 @@ def _rank_axis(axis: xr.DataArray) -> tuple[bool, int]:
     return sum(map(words.is_number, axis.values.tolist())) < 2, -axis.size
 
 
-def _make_picture(figure: Figure, title: str = "") -> Picture:
+def make_picture(figure: Figure, title: str = "") -> Picture:
+    """Returns a figure as an image with its texts."""
     from fmab_jax.plots import style
 
     image = base64.b64encode(style.write_svg(figure)).decode()

@@ -69,6 +69,7 @@ def write_report(
     Args:
         sources: A sweep's folder or a .nc file, or several in a list; or a Dataset of `simulate`
             or `sweep`; or a dict of such things by the labels to show. Up to 1,000 configurations.
+            Or the folder of a plan, see `fmab plan --out`.
         out: Where to write, ending in .html.
         title: Of the page; by default the algorithms' titles.
         level: Confidence level of bands and intervals, in (0, 1).
@@ -105,7 +106,12 @@ def write_report(
         refuse("title", title, f"a text of at most {LONGEST:,} letters", "shorten it")
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
     prices = content.Prices(server_price=server_price, peer_price=peer_price)
-    whole = render_page(content.read_content(read_results(sources), title, level, prices))
+    from fmab_jax.reports import plan_page
+
+    if (plan := plan_page.find_plan(sources)) is not None:
+        whole = plan_page.render_plan(plan_page.read_plan(plan), title)
+    else:
+        whole = render_page(content.read_content(read_results(sources), title, level, prices))
     with whole_file(path) as temporary:
         temporary.write_bytes(whole.encode("utf-8", "replace"))
     return path
@@ -156,15 +162,29 @@ def _read_result(item: object, allowed: str) -> xr.Dataset:
     return item
 
 
-def render_page(report: Content) -> str:
-    """Returns the page as text."""
+def render_template(name: str, **values: object) -> str:
+    """Returns the page of a template as text."""
     files = resources.files("fmab_jax.reports")
     script, style = ((files / f"report.{end}").read_text("utf-8") for end in ("js", "css"))
+    return (
+        _load_templates()
+        .get_template(name)
+        .render(
+            version=__version__,
+            digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            script=script,
+            style=style,
+            **values,
+        )
+    )
+
+
+def render_page(report: Content) -> str:
+    """Returns the page as text."""
     cells = [cell for cell in report.cells[:_MOST_ROWS] if cell.complete]
-    template = _load_templates().get_template("page.html.j2")
-    return template.render(
+    return render_template(
+        "page.html.j2",
         report=report,
-        version=__version__,
         percent=f"{100 * report.level:.6g} %",
         leak_note=costs.LEAK_NOTE,
         best=_describe_best(report),
@@ -178,9 +198,6 @@ def render_page(report: Content) -> str:
         ledgers=_tabulate_ledgers(report),
         wrong=_tabulate_failures(report, cells),
         unlucky=any(cell.row.get(event) for cell in cells for event in captions.EVENTS),
-        digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        script=script,
-        style=style,
     )
 
 
