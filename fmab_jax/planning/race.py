@@ -8,6 +8,7 @@ seeds; giving a candidate no more seeds only saves time.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
@@ -186,7 +187,7 @@ class _Bounds(NamedTuple):
         rare, x = self._rare_cost(leader), self.goal.within
         margins = {j: pair.margin(x) for j, pair in pairs.items()}
         holds = keeps[leader] and all(margin >= rare for margin in margins.values())
-        within = max((pair.find_within(rare) for pair in pairs.values()), default=0.0)
+        within = _find_within(pairs.values(), rare)
         survivors = [leader, *(j for j in others if not pairs[j].is_worse)]
         verdict = verdict._replace(
             winner=leader,
@@ -286,14 +287,12 @@ class _Pair(NamedTuple):
 
     def half_width(self, within: float) -> float:
         """Returns the half-width of the one-sided bound of the mean difference."""
-        from scipy.special import stdtrit
-
         if self.seeds < 2:
             return math.inf
         weights = np.array([1.0, -1.0 - within])
         deviation = math.sqrt(max(0.0, float(weights @ self.covariance @ weights)))
         if not self.strict:
-            quantile = float(stdtrit(self.seeds - 1, 1.0 - self.error))
+            quantile = _find_quantile(self.seeds - 1, self.error)
             return quantile * deviation / math.sqrt(self.seeds)
         # Maurer and Pontil (COLT 2009), theorem 4.
         log = math.log(2.0 / self.error)
@@ -316,6 +315,24 @@ class _Pair(NamedTuple):
             middle = 0.5 * (low + high)
             low, high = (low, middle) if self.margin(middle) >= rare else (middle, high)
         return high
+
+
+def _find_within(pairs: Iterable[_Pair], rare: float) -> float:
+    """Returns the smallest x at which the leader is within x of all others."""
+    within = 0.0
+    for pair in pairs:
+        # Few pairs need a search: most hold at the x of another.
+        if math.isfinite(within) and not pair.margin(within) >= rare:
+            within = max(within, pair.find_within(rare))
+    return within
+
+
+@functools.cache
+def _find_quantile(freedom: int, error: float) -> float:
+    """Returns Student's quantile, which all pairs of a look share."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, 1.0 - error))
 
 
 def bound_mean(mean: float, trials: int, error: float) -> float:
