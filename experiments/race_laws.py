@@ -99,7 +99,15 @@ class Draws:
 
 def list_cases(pool: Float[np.ndarray, "candidate seed"]) -> list[Case]:
     """Returns all problems; regrets of simulations make one of them."""
-    return [tie(), catastrophes(), many(), infeasible(), simulations(pool), heavy_tails()]
+    return [
+        tie(),
+        catastrophes(),
+        many(),
+        infeasible(),
+        simulations(pool),
+        heavy_tails(),
+        rare_luck(),
+    ]
 
 
 def _share_gamma(rng: np.random.Generator, seeds: int) -> np.ndarray:
@@ -204,4 +212,21 @@ def heavy_tails() -> Case:
         lambda rng, seeds: rng.standard_normal(seeds),
         draw,
         Goal(0.1, 0.95, worst, most=MOST),
+    )
+
+
+def rare_luck() -> Case:
+    """The best candidate is best because it loses nothing in 0.75 % of its runs."""
+    usual, chances = (100.0, 99.85, 100.2, 101.0), (0.0075, 0.0, 0.0, 0.0)
+
+    def draw(i: int, shared: np.ndarray, rng: np.random.Generator) -> Seeds:
+        regret = usual[i] * (1.0 + shared + rng.uniform(-0.002, 0.002, len(shared)))
+        return np.where(rng.random(len(shared)) < chances[i], 0.0, regret)
+
+    return Case(
+        "rare luck",
+        tuple((1.0 - chance) * mean for mean, chance in zip(usual, chances, strict=True)),
+        lambda rng, seeds: rng.uniform(-0.01, 0.01, seeds),
+        draw,
+        Goal(0.005, 0.95, 200.0, most=MOST),
     )
