@@ -17,8 +17,19 @@ import xarray as xr
 
 import fmab_jax as fmab
 from experiments import common
-from experiments.race_laws import MOST, Case, Draws, list_cases
+from experiments.race_laws import Case, Draws, list_cases
 from experiments.race_rivals import allocate_uniformly, halve, select_kn
+from experiments.race_tables import (
+    EARLY,
+    FRESH,
+    HALVING,
+    KN,
+    MUTANT,
+    RACE,
+    SAME,
+    STRICT,
+    UNIFORM,
+)
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.planning import race as procedure
 from fmab_jax.planning.plan import summarise
@@ -34,14 +45,12 @@ ALGORITHMS = {
     "Dist-DP-SE, ε = 5": fmab.dist_dp_se(5.0),
 }
 POOL_PER_SEED, RACES_PER_SEED = 100, 0.18
-FRESH = 2000
+FRESH_SEEDS, FEW_SEEDS = 2000, 800
 LEVEL = 0.95
-
-RACE, STRICT, UNIFORM, HALVING, KN = "race", "race, strict", "uniform", "halving", "KN"
 
 
 class Outcome(NamedTuple):
-    """What a procedure answers in one race.
+    """The answer of a procedure in one race.
 
     Attributes:
         is_right: Whether the answer keeps the budget and is within x of the best that does.
@@ -57,8 +66,12 @@ class Outcome(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The mean of the answer as it is stated, over its exact mean, and whether the interval of
-    95 % holds that mean."""
+    """The mean of the answer as it is stated.
+
+    Attributes:
+        ratio: Over its exact mean.
+        is_covered: Whether its 95 % interval holds the exact mean.
+    """
 
     ratio: float
     is_covered: bool
@@ -106,7 +119,7 @@ def run_all(cases: Sequence[Case], races: int) -> Iterator[dict[str, Any]]:
         start = time.perf_counter()
         with mutant.change():
             outcomes = [run_race(Draws(case, (number, index))) for index in range(races)]
-        yield make_row(case, f"mutant: {name}", outcomes)
+        yield make_row(case, f"{MUTANT}{name}", outcomes)
         print(f"  {name}: {time.perf_counter() - start:.0f} s", flush=True)
     yield from report_rows(cases[0], races)
 
@@ -114,7 +127,11 @@ def run_all(cases: Sequence[Case], races: int) -> Iterator[dict[str, Any]]:
 def run_procedures(case: Case, stream: Sequence[int]) -> dict[str, Outcome]:
     """Returns the outcomes of the race and of its rivals on the same runs."""
     draws = Draws(case, stream)
-    outcomes = {RACE: run_race(draws), STRICT: run_race(draws, strict=True)}
+    outcomes = {
+        RACE: run_race(draws),
+        STRICT: run_race(draws, strict=True),
+        EARLY: run_race(draws, most=FEW_SEEDS),
+    }
     goal, total = case.goal, outcomes[RACE].seeds
     error = 1.0 - goal.confidence
     choices = {
@@ -128,16 +145,16 @@ def run_procedures(case: Case, stream: Sequence[int]) -> dict[str, Outcome]:
     return outcomes
 
 
-def decide(draws: Draws, strict: bool = False) -> procedure.Verdict:
-    """Returns the verdict of a race."""
+def decide(draws: Draws, **options: Any) -> procedure.Verdict:
+    """Returns the verdict of a race, whose goal has some options."""
     case = draws.case
-    goal = case.goal._replace(strict=strict)
+    goal = case.goal._replace(**options)
     return procedure.race(len(case.means), draws.observe, goal, is_sure=case.is_sure)
 
 
-def run_race(draws: Draws, strict: bool = False) -> Outcome:
+def run_race(draws: Draws, **options: Any) -> Outcome:
     """Returns the outcome of a race."""
-    verdict, case = decide(draws, strict), draws.case
+    verdict, case = decide(draws, **options), draws.case
     within = case.goal.within if verdict.holds else verdict.within
     return Outcome(
         case.is_right(verdict.winner, case.goal.within),
@@ -216,12 +233,12 @@ def report_rows(case: Case, races: int) -> Iterator[dict[str, Any]]:
 
     The second is a mutant.
     """
-    reports: dict[str, list[Report]] = {"fresh seeds": [], "mutant: the seeds that chose it": []}
+    reports: dict[str, list[Report]] = {FRESH: [], SAME: []}
     for index in range(races):
         draws = Draws(case, (0, index))
         verdict = decide(draws)
         mean = case.means[verdict.winner]
-        fresh = Draws(case, (1000, index)).read(verdict.winner, FRESH)
+        fresh = Draws(case, (1000, index)).read(verdict.winner, FRESH_SEEDS)
         biased = draws.read(verdict.winner, verdict.seeds[verdict.winner])
         for name, sample in zip(reports, (fresh, biased), strict=True):
             summary = summarise(sample.regret)
@@ -233,7 +250,7 @@ def report_rows(case: Case, races: int) -> Iterator[dict[str, Any]]:
             "problem": case.name,
             "candidates": len(case.means),
             "within": case.goal.within,
-            "procedure": f"mean of the answer, {name}",
+            "procedure": name,
             "races": races,
             "right": covered,
             "share right": (covered / races, *lost_interval(covered, races, LEVEL)),

@@ -151,16 +151,16 @@ def catastrophes() -> Case:
     )
 
 
-def many() -> Case:
-    """One candidate is best; 199 are worse by 2.1 % to 3 %, and 2 % are allowed."""
-    means = (100.0, *np.linspace(102.1, 103.0, 199).tolist())
+def many(count: int = 200) -> Case:
+    """One candidate is best; the others are worse by 2.1 % to 3 %, and 2 % are allowed."""
+    means = (100.0, *np.linspace(102.1, 103.0, count - 1).tolist())
 
     def draw(i: int, shared: np.ndarray, rng: np.random.Generator) -> Seeds:
         regret: Seeds = means[i] * (1.0 + shared + rng.uniform(-0.24, 0.24, len(shared)))
         return regret
 
     return Case(
-        "200 within 3 %",
+        f"{count} within 3 %",
         means,
         lambda rng, seeds: rng.uniform(-0.7, 0.7, seeds),
         draw,
