@@ -5,6 +5,7 @@ Rivals get the same seeds. Mutants of the procedure show that the problems can t
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -56,12 +57,14 @@ class Outcome(NamedTuple):
         is_right: Whether the answer keeps the budget and is within x of the best that does.
         seeds: Of all candidates together.
         holds: Whether the procedure says that its goal is reached.
-        is_true: Whether its statement is true, also that of a race which stops early.
+        has_within: Whether it states an x, also where the race stops early.
+        is_true: Whether this statement is true; a race that states no x says nothing false.
     """
 
     is_right: bool
     seeds: int
     holds: bool
+    has_within: bool
     is_true: bool
 
 
@@ -118,8 +121,8 @@ def run_all(cases: Sequence[Case], races: int) -> Iterator[dict[str, Any]]:
         number = list(by_name).index(mutant.case)
         start = time.perf_counter()
         with mutant.change():
-            outcomes = [run_race(Draws(case, (number, index))) for index in range(races)]
-        yield make_row(case, f"{MUTANT}{name}", outcomes)
+            answers = [run_race(Draws(case, (number, index))) for index in range(races)]
+        yield make_row(case, f"{MUTANT}{name}", answers)
         print(f"  {name}: {time.perf_counter() - start:.0f} s", flush=True)
     yield from report_rows(cases[0], races)
 
@@ -141,7 +144,9 @@ def run_procedures(case: Case, stream: Sequence[int]) -> dict[str, Outcome]:
     }
     for name, choice in choices.items():
         is_right = case.is_right(choice.winner, goal.within)
-        outcomes[name] = Outcome(is_right, choice.seeds, choice.is_done, is_right)
+        outcomes[name] = Outcome(
+            is_right, choice.seeds, choice.is_done, choice.is_done, is_right or not choice.is_done
+        )
     return outcomes
 
 
@@ -156,11 +161,13 @@ def run_race(draws: Draws, **options: Any) -> Outcome:
     """Returns the outcome of a race."""
     verdict, case = decide(draws, **options), draws.case
     within = case.goal.within if verdict.holds else verdict.within
+    has_within = verdict.keeps and math.isfinite(within)
     return Outcome(
         case.is_right(verdict.winner, case.goal.within),
         sum(verdict.seeds),
         verdict.holds,
-        not verdict.keeps or case.is_right(verdict.winner, within),
+        has_within,
+        not has_within or case.is_right(verdict.winner, within),
     )
 
 
@@ -178,6 +185,7 @@ def make_row(case: Case, name: str, outcomes: Sequence[Outcome]) -> dict[str, An
         "stop at the most seeds": races - holds,
         "right": right,
         "share right": (right / races, *lost_interval(right, races, LEVEL)),
+        "state an x": sum(outcome.has_within for outcome in outcomes),
         "false statements": sum(not outcome.is_true for outcome in outcomes),
         "seeds": round(float(np.mean([outcome.seeds for outcome in outcomes]))),
     }
@@ -220,11 +228,16 @@ def _forget_rare_losses() -> AbstractContextManager[Any]:
     return patch.object(procedure, "find_threshold", lambda regret, worst: worst)
 
 
+def _forget_rare_luck() -> AbstractContextManager[Any]:
+    return patch.object(procedure._Bounds, "_find_luck", lambda bounds, regret: 0.0)
+
+
 MUTANTS = {
     "no correction for looks and pairs": Mutant("200 within 3 %", _forget_correction),
     "budgets are not checked": Mutant("infeasible best", _forget_budgets),
     "differences are not paired": Mutant("200 within 3 %", _forget_pairs),
     "rare losses are not checked": Mutant("rare catastrophes", _forget_rare_losses),
+    "rare luck is not checked": Mutant("rare luck", _forget_rare_luck),
 }
 
 
@@ -242,8 +255,8 @@ def report_rows(case: Case, races: int) -> Iterator[dict[str, Any]]:
         biased = draws.read(verdict.winner, verdict.seeds[verdict.winner])
         for name, sample in zip(reports, (fresh, biased), strict=True):
             summary = summarise(sample.regret)
-            covered = summary.low <= mean <= summary.high
-            reports[name].append(Report(summary.mean / mean, covered))
+            is_covered = summary.low <= mean <= summary.high
+            reports[name].append(Report(summary.mean / mean, is_covered))
     for name, group in reports.items():
         covered = sum(report.is_covered for report in group)
         yield {

@@ -62,18 +62,32 @@ def _write_mutant(row: Row, by_key: Mapping[tuple[str, str], Row]) -> dict[str, 
 
 
 def write_sentences(rows: Sequence[Row]) -> str:
-    """States how many races end, and how many statements are false."""
+    """States how many races end, how many statements are false, and what rivals do."""
     lines = []
     for name in (RACE, STRICT, EARLY):
         group = [row for row in rows if row["procedure"] == name]
-        races, ends, false = (
-            sum(int(row[head]) for row in group)
-            for head in ("races", "end with the goal", "false statements")
-        )
+        heads = ("races", "end with the goal", "state an x", "false statements")
+        races, ends, statements, false = (sum(int(row[head]) for row in group) for head in heads)
         lines.append(
             f"* *{name[0].upper()}{name[1:]}*: {ends:,} of {races:,} end with the goal; "
-            f"{races - ends:,} stop at the most seeds. {false:,} of {races:,} statements are false."
+            f"{races - ends:,} stop at the most seeds. {statements:,} state an x that holds, and "
+            f"{false:,} of these statements are false."
         )
+    rivals = {
+        name: [row for row in rows if row["procedure"] == name] for name in (UNIFORM, HALVING, KN)
+    }
+    right = [
+        f"{name} in {sum(int(row['right']) for row in group):,}" for name, group in rivals.items()
+    ]
+    costs = {row["problem"]: int(row["seeds"]) for row in rows if row["procedure"] == RACE}
+    ratios = [costs[row["problem"]] / int(row["seeds"]) for row in rivals[KN]]
+    races = sum(int(row["races"]) for row in rivals[KN])
+    lines.append(
+        f"* *Rivals* are right in this many of {races:,} races: {', '.join(right)}. The race takes "
+        f"{min(ratios):.1f} to {max(ratios):.1f} times the seeds of KN. It bounds rare losses and "
+        "rare luck, and KN does not. Uniform and halving need a number of seeds, which they get "
+        "from the race."
+    )
     return "\n".join(lines)
 
 

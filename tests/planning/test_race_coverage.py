@@ -61,11 +61,11 @@ def test_means_of_laws_are_exact(problem):
 def test_draws_do_not_depend_on_the_order_of_reading():
     """Would catch other regrets for the same seeds, and candidates that share no luck."""
     case = CASES["infeasible best"]
-    once, again = (race_laws.Draws(case, (1, 2)) for _ in range(2))
-    whole = [once.read(i, 3000) for i in range(2)]
+    left, right = (race_laws.Draws(case, (1, 2)) for _ in range(2))
+    whole = [left.read(i, 3000) for i in range(2)]
     for seeds in (8, 200, 700, 3000):
         for i in (1, 0):
-            sample = again.read(i, seeds)
+            sample = right.read(i, seeds)
             np.testing.assert_array_equal(sample.regret, whole[i].regret[:seeds])
             np.testing.assert_array_equal(sample.is_over, whole[i].is_over[:seeds])
     assert len(np.unique(whole[0].regret)) == 3000
@@ -169,7 +169,7 @@ def test_rows_count_the_outcomes():
         share, low, high = row["share right"]
         assert share == row["right"] / row["races"] and low <= share <= high
         assert row.get("end with the goal", 0) + row.get("stop at the most seeds", 2) == 2
-    outcome = race_coverage.Outcome(True, 7, True, True)
+    outcome = race_coverage.Outcome(True, 7, True, True, True)
     draws = race_laws.Draws(CASES["infeasible best"], (3, 0))
     assert race_coverage.run_race(draws).is_right
     row = race_coverage.make_row(
@@ -190,7 +190,8 @@ def test_the_page_says_what_the_rows_say(tmp_path):
         {
             "problem": "hard", "within": 0.02, "procedure": head, "races": 50, "right": 50 - place,
             "end with the goal": 40 + place, "share right": (0.9812 - place / 10, 0.4449, 0.9801),
-            "false statements": place, "seeds": 1000 + place, "stated mean / exact mean": "",
+            "state an x": 45 + place, "false statements": place, "seeds": 1000 + place,
+            "stated mean / exact mean": "",
         }
         for place, head in enumerate(heads)
     ]  # fmt: skip
@@ -209,6 +210,11 @@ def test_the_page_says_what_the_rows_say(tmp_path):
         "98.1] | 48.1 [44.4, 98.1] |" in text
     )
     assert "| hard | 2 % | 1,000 | 1,001 | 1,003 | 1,004 | 1,005 |" in text
-    assert "*Race, strict*: 41 of 50 end with the goal; 9 stop at the most seeds. 1 of 50" in text
+    assert (
+        "*Race, strict*: 41 of 50 end with the goal; 9 stop at the most seeds. 46 state an x"
+        in text
+    )
+    assert "and 2 of these" in text and "uniform in 47, halving in 46, KN in 45. The race" in text
+    assert "takes 1.0 to 1.0 times" in text
     assert "| slip | hard | 38.1 [44.4, 98.1] | 1,006 | 98.1 [44.4, 98.1] | 1,000 |" in text
     assert "it is 0.12 % too large" in text and "winner, it is 1.00 % too small" in text
