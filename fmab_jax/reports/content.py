@@ -14,7 +14,8 @@ import xarray as xr
 
 from fmab_jax.algorithms import base
 from fmab_jax.analysis import comparisons, costs, questions, words
-from fmab_jax.analysis.overview import iterate_rows, write_remarks
+from fmab_jax.analysis.overview import write_remarks
+from fmab_jax.analysis.rows import iterate_rows
 from fmab_jax.analysis.statements import Comparison
 from fmab_jax.analysis.tables import check_result, final_table
 from fmab_jax.core.shapes import Record

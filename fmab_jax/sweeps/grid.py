@@ -66,8 +66,7 @@ def _describe_cell(config: Config, study: Study) -> Record:
         cell[name] = None if math.isinf(cell[name]) else cell[name]
     cell["links"] = {meter.name: number for meter, number in config.exchange.links}
     cell["slots"] = config.points
-    if study.outputs:
-        cell["number_bits"] = config.facts["number_bits"]
+    cell["number_bits"] = config.facts["number_bits"]
     return cell | schema.costs_of(config.exchange)
 
 
