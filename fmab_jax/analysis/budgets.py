@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float, Num
+
+from fmab_jax.analysis.words import write_short
 
 BUDGETS = ("links", "numbers", "bits")
 """What a run spends, and what a plan has budgets of."""
@@ -62,6 +65,21 @@ def find_tail(
     return float(values[np.searchsorted(counts.cumsum(), rank, "right")]), float(
         values[counts > 0].max()
     )
+
+
+def write_heading(name: str, between: str = " ") -> str:
+    """Writes the heading of one of `COLUMNS`: "links", "links 95 %", "links max"."""
+    return name.replace("_", between).replace("p95", "95 %")
+
+
+def write_cells(
+    rows: Sequence[Mapping[str, float]], between: str = " "
+) -> tuple[list[str], list[list[str]]]:
+    """Returns headings and cells of those of `COLUMNS` that some row has."""
+    known = [{n: x for n, x in row.items() if math.isfinite(x)} for row in rows]
+    names = [name for name in COLUMNS if any(name in row for row in known)]
+    cells = [[write_short(row[name]) if name in row else "" for name in names] for row in known]
+    return [write_heading(name, between) for name in names], cells
 
 
 def list_columns(data: xr.Dataset) -> list[str]:

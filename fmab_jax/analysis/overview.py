@@ -209,11 +209,6 @@ def write_percent(row: Record) -> str:
     return f"{100 * compute_half_width(row) / row['regret']:.2g}" if row["regret"] else "0"
 
 
-def write_spending_heading(name: str, between: str = " ") -> str:
-    """Writes the heading of one of `budgets.COLUMNS`: "links", "links 95 %", "links max"."""
-    return name.replace("_", between).replace("p95", "95 %")
-
-
 def _build_columns(
     rows: Sequence[Record], table: xr.Dataset, outputs: Sequence[str]
 ) -> list[tuple[str, str, list[str]]]:
@@ -248,7 +243,7 @@ def _build_columns(
         ("rounds", rounds, number("rounds_made")),
         *(("links", f"links\n{meter}", number(f"links_{meter}")) for meter in meters),
         *(
-            (name, write_spending_heading(name, "\n"), number(name))
+            (name, budgets.write_heading(name, "\n"), number(name))
             for name in budgets.COLUMNS
             if name != "links" and name in table.data_vars
         ),
