@@ -85,9 +85,10 @@ def select_rows(
         selected = finite_rows + nan_rows
     texts = {str(n) for n in table.seeds.dims if not any(map(is_number, table[n].values.tolist()))}
     keys, names = {n: keys[n] for n in keys if n not in texts}, [n for n in names if n not in texts]
-    for condition in split_conditions(where):
-        fulfils = _parse_condition(condition, keys, names)
-        selected = [row for row in selected if fulfils(row)]
+    for text in check_list("where", [where] if isinstance(where, str) else where):
+        for part in text.split(",") if isinstance(text, str) else [""]:
+            fulfils = _parse_condition(part, text, keys, names)
+            selected = [row for row in selected if fulfils(row)]
     return selected
 
 
@@ -108,14 +109,6 @@ def find_places(data: xr.Dataset, where: Sequence[str] | str) -> list[tuple[int,
     return [row["place"] for row in select_rows(rows, table, data, where=where)]
 
 
-def split_conditions(where: Sequence[str] | str) -> list[object]:
-    """Returns single conditions: texts may hold several, with commas between them."""
-    texts = check_list("where", [where] if isinstance(where, str) else where)
-    return [
-        part for text in texts for part in (text.split(",") if isinstance(text, str) else [text])
-    ]
-
-
 def _name_columns(table: xr.Dataset, data: xr.Dataset) -> tuple[dict[str, str], list[str]]:
     """Returns the keys of rows by the names of columns, and the names that a refusal lists."""
     dims = [str(name) for name in table.seeds.dims]
@@ -132,10 +125,10 @@ def _name_columns(table: xr.Dataset, data: xr.Dataset) -> tuple[dict[str, str], 
 
 
 def _parse_condition(
-    text: object, keys: Mapping[str, str], names: Sequence[str]
+    part: str, text: object, keys: Mapping[str, str], names: Sequence[str]
 ) -> Callable[[Record], bool]:
-    """Returns a predicate of rows; an unknown value fulfils no condition."""
-    match = _CONDITION.fullmatch(text) if isinstance(text, str) else None
+    """Returns the predicate of a part of a text; an unknown value fulfils no condition."""
+    match = _CONDITION.fullmatch(part)
     bound = parse_number(match[3]) if match else None
     if match is None or bound is None or bound != bound:
         remedy = "write a column, one of <= >= < > == !=, and a number"

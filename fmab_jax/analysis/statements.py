@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import NamedTuple
 
 from fmab_jax.analysis import words
@@ -60,7 +59,7 @@ class Participant(NamedTuple):
     accountant: str | float = "pure"
     trust: str = ""
     links: float = math.nan
-    spent: Mapping[str, float] = MappingProxyType({})
+    spent: Mapping[str, float] = {}  # noqa: RUF012
 
     @classmethod
     def from_cost(cls, label: str, seeds: int, mean: float, cost: Cost) -> Participant:

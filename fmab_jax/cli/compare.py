@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -207,15 +207,21 @@ def _build_spending(pairs: Sequence[Comparison]) -> Table:
     """Builds the table of what single runs spend, a row for each run."""
     from fmab_jax.analysis import budgets
 
-    sides = {(pair.at, side.label): side.spent for pair in pairs for side in pair.participants}
-    heads, rows = budgets.write_cells([*sides.values()], "\n")
-    places = ["at"] * any(at for at, _ in sides) + ["run"]
+    names, spent = list[str](), dict[frozenset[str], Mapping[str, float]]()
+    for pair in pairs:
+        for side in pair.participants:
+            name = ", ".join(filter(None, [side.label, pair.at]))
+            # Pairs share other values, and state them in another order.
+            if (key := frozenset(name.split(", "))) not in spent:
+                names.append(name)
+                spent[key] = side.spent
+    heads, rows = budgets.write_cells([*spent.values()], "\n")
     table = plain_table()
-    for heading in [*places, *heads]:
-        is_name = heading in places
-        table.add_column(heading, justify="right", overflow="fold", no_wrap=not is_name)
-    for names, cells in zip(sides, rows, strict=True):
-        table.add_row(*names[-len(places) :], *cells)
+    table.add_column("run", justify="right", overflow="fold")
+    for heading in heads:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, cells in zip(names, rows, strict=True):
+        table.add_row(name, *cells)
     return table
 
 
