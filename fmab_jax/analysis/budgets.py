@@ -46,7 +46,7 @@ def read_runs(data: xr.Dataset) -> dict[str, Float[np.ndarray, " seed"]]:
 
 def read_number_bits(data: xr.Dataset) -> float:
     """Returns the bits of a number of one configuration; NaN where the result does not say."""
-    values = np.unique(data.number_bits.values) if "number_bits" in data else ()
+    values = np.unique(data.number_bits.values if "number_bits" in data else [])
     return float(values[0]) if len(values) == 1 else math.nan
 
 
