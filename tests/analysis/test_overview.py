@@ -371,7 +371,8 @@ def test_rows_are_those_of_which_the_conditions_hold():
     assert rows_of(where=[f" links_server < {most!r} "]) == wanted
     assert rows_of(where=["leak<=1"]) == [0.05, 0.2]
     assert rows_of(where=["leak<=4", "epsilon>0.05"]) == [0.2, 1.0]
-    # No number is equal to, or differs from, an unknown one.
+    # An unknown value differs from no number.
+    assert len(fmab.overview(result(), where="regret!=3").records) == 2
     assert rows_of(where="leak<=4, epsilon!=1") == [0.05, 0.2]
     assert rows_of(where="epsilon==0.2") == [0.2]
 
