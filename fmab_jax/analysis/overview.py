@@ -171,7 +171,7 @@ def overview(
     rows = select_rows(rows, table, data, sort=sort, descending=descending, where=where)
     table_columns = _build_columns(rows, table, list_scalar_outputs(data))
     if columns is None:
-        hidden = _OPTIONAL.difference(dims)
+        hidden = _OPTIONAL.difference(dims) | ({"links_max"} if not table.sizes["meter"] else set())
         table_columns = [column for column in table_columns if column[0] not in hidden]
     else:
         names = {name: name for name, *_ in table_columns}
