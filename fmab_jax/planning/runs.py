@@ -14,6 +14,7 @@ from jaxtyping import Float
 
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis.bands import student_quantile
+from fmab_jax.analysis.budgets import find_tail, read_runs
 from fmab_jax.files import error_stream
 from fmab_jax.planning.candidates import Candidate, Setting
 from fmab_jax.planning.race import Sample
@@ -147,11 +148,7 @@ class Runs:
             batch=_BATCH if jax.default_backend() == "cpu" else None,
             progress=False,
         )
-        arms = self.setting.problem.arms
-        return [
-            extract_trials(data.isel(algorithm=place), algorithm, arms)
-            for place, algorithm in enumerate(algorithms.values())
-        ]
+        return [extract_trials(data.isel(algorithm=place)) for place in range(len(algorithms))]
 
     def find_least(self) -> dict[str, float]:
         """Returns the fewest links, numbers and bits of a run."""
@@ -165,19 +162,12 @@ class Runs:
         return float(max(x[name].max() for (i, _), x in self.blocks.items() if i == candidate))
 
 
-def extract_trials(data: xr.Dataset, algorithm: Algorithm, arms: int) -> Trials:
+def extract_trials(data: xr.Dataset) -> Trials:
     """Returns regret, priced links, numbers, bits and final gap of every seed, at the horizon."""
-    priced = data.priced.values | (data.side.values == "server")
-    links = np.atleast_2d(np.asarray(data.links.isel(time=-1).values, np.float64))
-    numbers = np.asarray(data.numbers_sent.values, np.float64)
-    regret = np.asarray(data.regret.isel(time=-1).values, np.float64)
-    links = links.reshape(len(regret), -1)[:, np.broadcast_to(priced, links.shape[-1:])]
     return {
-        "regret": regret,
-        "links": links.sum(axis=1),
-        "numbers": numbers,
-        "bits": numbers * algorithm.number_bits(arms),
+        "regret": np.asarray(data.regret.isel(time=-1).values, np.float64),
         "final_gap": np.asarray(data.final_gap.values, np.float64),
+        **read_runs(data),
     }
 
 
@@ -185,5 +175,4 @@ def summarise(values: Float[np.ndarray, " seed"]) -> Summary:
     """Returns mean, its 95 % interval (Student), the 95 % quantile and the maximum."""
     mean, seeds = float(np.mean(values)), len(values)
     half = student_quantile(seeds - 1, 0.95) * float(np.std(values, ddof=1)) / math.sqrt(seeds)
-    quantile = float(np.quantile(values, 0.95, method="higher"))
-    return Summary(mean, mean - half, mean + half, quantile, float(np.max(values)))
+    return Summary(mean, mean - half, mean + half, *find_tail(values))

@@ -13,8 +13,9 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.algorithms import base
-from fmab_jax.analysis import comparisons, costs, questions, words
-from fmab_jax.analysis.overview import iterate_rows, write_remarks
+from fmab_jax.analysis import budgets, comparisons, costs, questions, words
+from fmab_jax.analysis.overview import write_remarks
+from fmab_jax.analysis.rows import iterate_rows
 from fmab_jax.analysis.statements import Comparison
 from fmab_jax.analysis.tables import check_result, final_table
 from fmab_jax.core.shapes import Record
@@ -101,6 +102,12 @@ class Cell(NamedTuple):
             return f"ε = {costs.write_leak_cell(self.cost, '')}"
         text = costs.write_leak(self.cost) or "an unknown amount"
         return "without a bound" if text == "no bound" else text
+
+    @property
+    def spent(self) -> dict[str, float]:
+        """Mean, 95 % quantile and maximum of links, numbers and bits, as far as they are known."""
+        names = [name for name in budgets.COLUMNS if name not in self.ticks]
+        return {name: self.row[name] for name in names if name in self.row}
 
     @property
     def complete(self) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import xarray as xr
 
 from fmab_jax import __version__
-from fmab_jax.analysis import costs, privacy, questions, statements
+from fmab_jax.analysis import budgets, costs, privacy, questions, statements
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.analysis.overview import write_percent
 from fmab_jax.analysis.statements import Comparison
@@ -192,6 +192,7 @@ def render_page(report: Content) -> str:
         drawn=content.draw_curves(report),
         ends=[picture for source in report.sources for picture in content.draw_finals(source)],
         finals=_tabulate_finals(report),
+        spending=_tabulate_spending(report, cells),
         compared=_tabulate_comparisons(report),
         tally=statements.count_verdicts(report.compared),
         all_pairs=questions.ALL_PAIRS,
@@ -273,6 +274,17 @@ def _tabulate_finals(report: Content) -> Table:
         rows.append([*place, write_percent(row), write_short(row["rounds_made"]), *links, *ends])
     caption = "Final values" + ", a row for each configuration" * has_several
     return Table(caption, heads, rows, first, "sortable" * has_several)
+
+
+def _tabulate_spending(report: Content, cells: Sequence[Cell]) -> Table:
+    """Returns the table of what single runs spend, a row for each configuration."""
+    places = _list_headings(report)
+    heads, numbers = budgets.write_cells([cell.spent for cell in cells])
+    rows = [
+        [*_list_places(report, cell), *texts] for cell, texts in zip(cells, numbers, strict=True)
+    ]
+    caption = "Links, numbers and bits of a run: mean, 95 % quantile and maximum"
+    return Table(caption, [*places, *heads], rows, len(places), "sortable" * (len(rows) > 1))
 
 
 def _list_headings(report: Content) -> list[str]:

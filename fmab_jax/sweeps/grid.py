@@ -65,8 +65,7 @@ def _describe_cell(config: Config, study: Study) -> Record:
     for name in ("epsilon", "epsilon_message"):
         cell[name] = None if math.isinf(cell[name]) else cell[name]
     cell["slots"] = config.points
-    if study.outputs:
-        cell["number_bits"] = config.facts["number_bits"]
+    cell["number_bits"] = config.facts["number_bits"]
     costs = {**config.costs}
     if not config.messages:
         costs.pop("counted")  # as in older stores

@@ -126,7 +126,7 @@ def test_trials_are_read_seed_by_seed():
     """Would catch links that have no price, and numbers for bits."""
     algorithm = fmab.kl_se_graph(1, graph="ring")
     data = fmab.sweep({"a": algorithm}, PROBLEM, horizon=500, seeds=6, times=[500])
-    trials = extract_trials(data.isel(algorithm=0), algorithm, 4)
+    trials = extract_trials(data.isel(algorithm=0))
     alone = fmab.simulate(algorithm, PROBLEM, 500, seeds=6, times=[500])
     priced = alone.links.isel(time=-1).sel(meter=alone.priced)
     assert (trials["links"] == priced.sum("meter").values).all()
