@@ -153,7 +153,8 @@ def _compute_final_row(
     band, events = {}, [name for name in EVENTS if name in cell]
     if "regret" in cell:
         # Read once, where it is not in memory; by the rows of the last slot alone.
-        names = ["links", "regret", "rounds_made", "chosen_arm", *events, *outputs]
+        decisions = [name for name in ("chosen_arm",) if name in cell]
+        names = ["links", "regret", "rounds_made", *decisions, *events, *outputs]
         last = cell[names].isel(seed=slice(seeds), time=-1).load()
         links = np.asarray(last.links.transpose("seed", "meter"), np.float64).mean(axis=0)
         series = {name: last[name] for name in ("regret", "rounds_made", *outputs)}
@@ -161,7 +162,7 @@ def _compute_final_row(
         series["cost"] = communication_cost(last, *prices_pair)
         moments = {name: _compute_moments(np.asarray(values)) for name, values in series.items()}
         counts = {name: int(last[name].values.sum()) for name in events}
-        counts["undecided"] = int((last.chosen_arm.values < 0).sum())
+        counts["undecided"] = sum(int((last[name].values < 0).sum()) for name in decisions)
     else:
         names = ["rounds_made", *outputs]
         moments = {n: (float(cell[f"{n}_mean"]), float(cell[f"{n}_variance"])) for n in names}

@@ -23,7 +23,8 @@ class Outcome(NamedTuple):
         rounds_by: [time] completed communication rounds.
         rounds: Completed rounds at the horizon.
         arms_reported: Reported arms, summed over these rounds.
-        active_arms: Arms still in play at the horizon.
+        active_arms: Arms still in play at the horizon; None with contexts, which give an arm
+            another mean in each slot. So are the next four.
         chosen_arm: The arm played at the horizon, -1 while still exploring.
         agents_lost: Agents whose active set holds no best arm at the horizon; None if means change.
         agents_worse: Agents that play one arm at the horizon, and not a best one.
@@ -37,11 +38,11 @@ class Outcome(NamedTuple):
     rounds_by: Grid
     rounds: Integer
     arms_reported: Integer
-    active_arms: Integer
-    chosen_arm: Integer
+    active_arms: Integer | None
+    chosen_arm: Integer | None
     agents_lost: Integer | None
-    agents_worse: Integer
-    final_gap: Scalar
+    agents_worse: Integer | None
+    final_gap: Scalar | None
     accumulator_values: dict[str, Reals] | None = None
 
 
@@ -57,6 +58,8 @@ class Trial(Protocol):
       then compiled faster and runs slower.
     * ``follows_worlds``: true if the loop reads ``instance.segments``. Other trials never get a
       problem whose means change.
+    * ``reads_contexts``: true if the loop reads ``instance.contexts``. Other trials never get a
+      problem with contexts.
     * ``with_accumulators(accumulators)``: the same trial with accumulators for outputs. Only a
       trial with this method has such outputs.
     """

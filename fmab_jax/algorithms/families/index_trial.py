@@ -24,7 +24,7 @@ from fmab_jax.core.outputs import (
 from fmab_jax.core.rare import anywhere, largest, store_once
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.segments import find_segment
-from fmab_jax.core.shapes import STATIC, Curve, Grid, Integer, PerRow, Scalar
+from fmab_jax.core.shapes import STATIC, Curve, Grid, Integer, PerRow, PerRowArm, Scalar
 from fmab_jax.core.trials import Outcome, checked
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class IndexTrial:
 
     waits: ClassVar[bool] = False
     follows_worlds: ClassVar[bool] = True
+    reads_contexts: ClassVar[bool] = True
 
     @property
     def accumulator_rows(self) -> int:
@@ -120,9 +121,11 @@ class _Seed(NamedTuple):
     def run(self) -> Outcome:
         """Plays all slots."""
         trial, arms, blank = self.trial, len(self.instance.gaps), jnp.zeros(self.grid.shape)
-        state = trial.algorithm.init(
-            trial.rows, arms, self.slot(jnp.int64(0), _CHOOSING), trial.params
-        )
+        contexts = None
+        if self.instance.contexts is not None:
+            contexts = jnp.zeros((trial.rows, arms, self.instance.contexts.world.dimension))
+        start = self.slot(jnp.int64(0), _CHOOSING, contexts)
+        state = trial.algorithm.init(trial.rows, arms, start, trial.params)
         accumulators = start_accumulators(trial.accumulators, trial.rows, arms, self.grid)
         counts = jnp.int32(0), blank, blank.astype(jnp.int32)
         run = _Run(state, jnp.float64(0.0), *counts, accumulators)
@@ -135,7 +138,12 @@ class _Seed(NamedTuple):
         )
         return _build_outcome(trial, self.instance, block[1])
 
-    def slot(self, number: Integer, stream: int) -> Slot:
+    def slot(
+        self,
+        number: Integer,
+        stream: int,
+        contexts: Float[Array, "row arm dimension"] | None = None,
+    ) -> Slot:
         """Returns the view of a slot in the policy's functions."""
         trial, agents = self.trial, jnp.asarray(self.trial.agents)
         return Slot(
@@ -148,6 +156,7 @@ class _Seed(NamedTuple):
             arms=jnp.float64(len(self.instance.gaps)),
             words=keys.stream_key(self.key, 0, stream),
             lasting_words=keys.stream_key(self.key, 0, keys.LASTING),
+            contexts=contexts,
         )
 
     def play_block(self, block: Integer, run: _Run) -> _Run:
@@ -155,9 +164,10 @@ class _Seed(NamedTuple):
         trial, grid = self.trial, self.grid
         before = block.astype(jnp.int64) * _BLOCK
         numbers = before + 1 + jnp.arange(_BLOCK, dtype=jnp.int64)
-        state, (arms, communications) = lax.scan(self.play_slot, run.state, numbers)
+        state, (arms, gaps, communications) = lax.scan(self.play_slot, run.state, numbers)
 
-        gaps = _look_up_gaps(self.instance, arms, numbers)
+        if gaps is None:
+            gaps = _look_up_gaps(self.instance, arms, numbers)
         if trial.shared:
             rate = gaps[:, 0] * trial.agents
         else:
@@ -206,15 +216,28 @@ class _Seed(NamedTuple):
         slots = before + jnp.arange(_BLOCK, dtype=jnp.int64)
         return lax.scan(add_slot, accumulators, (slots, arms, gaps))[0]
 
-    def play_slot(self, state: State, number: Integer) -> tuple[State, tuple[Array, Integer]]:
-        """Plays a slot; returns the state, the arms, and whether agents communicated."""
+    def play_slot(
+        self, state: State, number: Integer
+    ) -> tuple[State, tuple[Array, PerRow | None, Integer]]:
+        """Plays a slot.
+
+        Returns:
+            The state, the arms, their gaps if these follow from contexts, and whether agents
+            communicated.
+        """
         trial, algorithm, params = self.trial, self.trial.algorithm, self.trial.params
         running = number <= trial.horizon
         arms = len(self.instance.gaps)
-        slot = self.slot(number, _CHOOSING)
+        contexts = means = gap = None
+        if self.instance.contexts is not None:
+            contexts, means = self.instance.contexts.draw(number, trial.rows, arms)
+        slot = self.slot(number, _CHOOSING, contexts)
         arm = checked("choose", algorithm.choose(state, slot, params), (trial.rows,), "iu")
 
-        rewards = draw_rewards(trial, self.instance, self.key, number, arm)
+        rewards = draw_rewards(trial, self.instance, self.key, number, arm, means)
+        if means is not None:
+            exists = (arm >= 0) & (arm < arms)
+            gap = jnp.where(exists, jnp.max(means, axis=1) - at(means, arm), jnp.nan)
         mask = jnp.arange(arms, dtype=jnp.int32)[None, :] == arm[:, None]
         pulls, rewards = (jnp.where(mask, x, 0.0) for x in (slot.sharing, rewards[:, None]))
         after = algorithm.update(state, pulls, rewards, slot, params)
@@ -222,14 +245,14 @@ class _Seed(NamedTuple):
 
         due = checked("due", algorithm.due(state, slot, params), (), "b") & running
         if trial.talks:
-            talking = self.slot(number, _TALKING)
+            talking = self.slot(number, _TALKING, contexts)
             state = lax.cond(
                 anywhere(due),
                 lambda state: pick(due, algorithm.communicate(state, talking, params), state),
                 lambda state: state,
                 state,
             )
-        return state, (arm, due.astype(jnp.int32))
+        return state, (arm, gap, due.astype(jnp.int32))
 
 
 def _look_up_gaps(
@@ -246,9 +269,17 @@ def _look_up_gaps(
 
 
 def draw_rewards(
-    trial: IndexTrial, instance: Instance, key: Array, number: Array, arm: Int[Array, " row"]
+    trial: IndexTrial,
+    instance: Instance,
+    key: Array,
+    number: Array,
+    arm: Int[Array, " row"],
+    means: PerRowArm | None = None,
 ) -> PerRow:
-    """Draws each row's reward of a slot, a sum over agents if they share the row."""
+    """Draws each row's reward of a slot, a sum over agents if they share the row.
+
+    ``means`` are those of the slot if they follow from contexts.
+    """
     agent = jnp.arange(trial.padded_agents, dtype=jnp.uint32)
     uniform = _draw_uniform(key, keys.REWARD, agent, number)
     arm_of_agent = jnp.broadcast_to(arm, (trial.padded_agents,))
@@ -257,6 +288,10 @@ def draw_rewards(
         first = find_segment(segments.ends, number) * segments.gaps.shape[-1]
         arm_of_agent = first + arm_of_agent
         parameters = tuple(x.reshape(len(x), -1) for x in segments.parameters)
+    if means is not None and instance.contexts is not None:
+        law_values = instance.contexts.law_values
+        parameters = trial.law.parameters(at(means, arm)[:, None], **law_values)
+        arm_of_agent = jnp.zeros_like(arm_of_agent)
     reward = trial.law.one(uniform, *(at(x, arm_of_agent) for x in parameters))
     if trial.releases:
         chance = _draw_uniform(key, _RELEASING, agent, number)
@@ -282,6 +317,23 @@ def _mask_agents(trial: IndexTrial) -> Bool[Array, " agent"]:
 
 def _build_outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
     shape = trial.rows, instance.gaps.shape[0]
+    outcome = Outcome(
+        regret=run.regret_curve,
+        waiting_regret=None,
+        rounds_by=run.rounds_curve,
+        rounds=run.rounds,
+        arms_reported=run.rounds.astype(jnp.int64) * instance.gaps.shape[0],
+        active_arms=None,
+        chosen_arm=None,
+        agents_lost=None,
+        agents_worse=None,
+        final_gap=None,
+        accumulator_values=finish_accumulators(
+            trial.accumulators, run.accumulators, *shape, len(run.regret_curve)
+        ),
+    )
+    if instance.contexts is not None:
+        return outcome
     playing = checked("in_play", trial.algorithm.in_play(run.state), shape, "b")
     best = jnp.any(playing & (instance.gaps == 0.0)[None, :], axis=1)
     commit = checked("commit", trial.algorithm.commit(run.state), shape[:1], "iu").astype(jnp.int32)
@@ -293,12 +345,7 @@ def _build_outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
     agents = jnp.asarray(trial.agents)
 
     whole = agents.astype(jnp.int32) if trial.shared else 1
-    return Outcome(
-        regret=run.regret_curve,
-        waiting_regret=None,
-        rounds_by=run.rounds_curve,
-        rounds=run.rounds,
-        arms_reported=run.rounds.astype(jnp.int64) * instance.gaps.shape[0],
+    return outcome._replace(
         active_arms=jnp.max(jnp.where(real, active, 0)),
         chosen_arm=jnp.argmax(most).astype(jnp.int32),
         agents_lost=(
@@ -306,7 +353,4 @@ def _build_outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
         ),
         agents_worse=jnp.sum(real & (gap > 0.0), dtype=jnp.int32) * whole,
         final_gap=gap[0] if trial.shared else arrays.padded_sum(jnp.where(real, gap, 0.0)) / agents,
-        accumulator_values=finish_accumulators(
-            trial.accumulators, run.accumulators, *shape, len(run.regret_curve)
-        ),
     )

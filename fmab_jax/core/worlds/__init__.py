@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fmab_jax.core.laws import build_from_text
 from fmab_jax.core.plugins import defined_in, file_of
 from fmab_jax.core.worlds.base import World as World
+from fmab_jax.core.worlds.contextual import ContextualWorld as ContextualWorld
 from fmab_jax.errors import check_frozen_class, refuse
 from fmab_jax.parameters import Kind, parameters_of
 
