@@ -110,7 +110,7 @@ class Contexts(NamedTuple):
         words = keys.fold_key(self.words, slot)
         shape = agents, arms, world.dimension
         contexts = checked("contexts", world.contexts(words, slot, agents, arms), shape, "f")
-        products = arrays.rounded(contexts * self.theta)
+        products = arrays.rounded(contexts * self.theta[None, None, :])
         return contexts, arrays.sum_in_turn(jnp.moveaxis(products, 2, 0))
 
 
