@@ -23,7 +23,7 @@ from fmab_jax.core.rewards import Law as RewardLaw
 from fmab_jax.core.rewards.contract import check_law
 from fmab_jax.core.scope import own_settings
 from fmab_jax.core.shapes import PerRowArm, Record
-from fmab_jax.core.worlds import ContextualWorld, World, world_of
+from fmab_jax.core.worlds import WORLDS, ContextualWorld, World
 from fmab_jax.errors import Refusal, array_of, count, real, refuse
 from fmab_jax.resources import check_memory, refuse_after_fork
 
@@ -153,7 +153,7 @@ class Problem:
     def _check_world(
         value: object, means: np.ndarray | None, instance_gap: float | None, rewards: RewardLaw
     ) -> World:
-        world = world_of(value)
+        world = WORLDS.parse(value, "world")
         remedy = "leave the world out"
         if means is not None and len(means) > 1:
             allowed = "one row with a world, or drawn by each seed (spread)"
@@ -506,7 +506,7 @@ def _check_contexts(world: World, means: np.ndarray | None, spread: float, cells
         return
     allowed, remedy = f"with world {world.text()}", "means follow from contexts"
     if means is not None:
-        refuse("means", f"{len(means)} rows", f"left out {allowed}", remedy)
+        refuse("means", means.shape, f"left out {allowed}", remedy)
     if spread:
         refuse("spread", spread, f"0 {allowed}", "agents share theta")
     if cells * world.dimension >= 2**32:
