@@ -13,8 +13,9 @@ import xarray as xr
 import fmab_jax as fmab
 from experiments import common, pictures
 from experiments.differences import REGRET, read_bands
-from fmab_jax.algorithms.base import Algorithm, load_plugin
+from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis.bands import describe_band
+from fmab_jax.core.plugins import imported
 
 AGENTS, ARMS, HORIZON, SEEDS = 5, 10, 10**4, 200
 WORLD = fmab.Linear(5)
@@ -38,7 +39,7 @@ def algorithms() -> dict[str, Algorithm]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "linucb.py"
         path.write_text(code, "utf-8")
-        (linucb,) = load_plugin(str(path))
+        linucb = imported(path).LinUCB
     return {
         "UCB1": fmab.ucb1(),
         "Thompson sampling": fmab.thompson(),
@@ -59,7 +60,7 @@ def sweep(
     """Runs every algorithm, with at most `SEEDS` seeds."""
     count = min(seeds, SEEDS, (quick or {}).get("seeds", SEEDS))
     return fmab.sweep(
-        list(algorithms().values()),
+        algorithms(),
         agents=AGENTS,
         arms=ARMS,
         world=WORLD,
