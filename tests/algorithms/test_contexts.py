@@ -175,7 +175,11 @@ def test_what_is_said_of_an_arm_is_absent(runs):
     assert mixed.world.values.tolist() == ["none", f"linear:{D}"]
     assert (mixed.regret.values[0] == plain.regret.values).all()
     assert (mixed.pulls.sum("arm") == 20 * AGENTS).all()
-    assert (fmab.final_table(mixed).undecided == 0).all()
+    table = fmab.final_table(mixed)
+    assert (table.undecided == 0).all()
+    # Nobody sends, and no event is counted.
+    fmab.plot_parameter(table, "world")
+    assert "at T: seeds" not in fmab.overview(mixed).legend
 
 
 def test_contexts_are_uniform_on_the_simplex_and_agents_have_their_own():
@@ -215,7 +219,7 @@ def test_the_commands_of_the_page_run(tmp_path, monkeypatch, capsys):
     """Would catch a page whose commands fail, or captions that do not name the world."""
     monkeypatch.chdir(tmp_path)
     Path("linucb.py").write_text(LINUCB.split("```")[0], "utf-8")
-    assert len([line for line in LINUCB.split("```")[0].splitlines() if line]) <= 45
+    assert len([line for line in LINUCB.split("```")[0].splitlines() if line]) <= 55
     sizes = "--agents 3 --arms 4 --horizon 100 --seeds 4"
     words = f"run linucb --plugin linucb.py --world linear:3 --period 10 100 {sizes} --out r"
     assert main(words.split()) == 0
