@@ -28,6 +28,7 @@ from experiments import (
     fig09_graphs,
     fig13_heterogeneity,
     figures,
+    linear,
     noises,
     pictures,
     table2_fig11_hybrid,
@@ -133,5 +134,6 @@ WAYS: Mapping[str, Callable[..., Draw]] = {
     "arena_radius": arena_fronts_figures.radius_page,
     "audit": _audit,
     "worlds": worlds.page,
+    "linear": linear.page,
     "noises": noises.page,
 }

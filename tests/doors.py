@@ -156,6 +156,7 @@ def bases():
         | dict.fromkeys(("init", "add", "merge", "finish"), len),
         "Gaussian": {"sd": 0.5},
         "Drifting": {"changes": 1},
+        "Linear": {"dimension": 1},
         "Ratings": {"levels": [0, 1]},
         "parameter": {"kind": Real(), "help": "x"},
         "simulate": {"algorithm": RUN, "problem": PROBLEM, "horizon": 50, "seeds": 2},
@@ -206,6 +207,7 @@ USUAL = {
     "Exchange": "agents weights reporting wait vectors numbers views links alone exact",
     "Gaussian": "sd",
     "Drifting": "changes share",
+    "Linear": "dimension",
     "Ratings": "levels",
     "simulate": (
         "algorithm problem horizon seeds root_seed times spacing batch sum_agents devices progress"

@@ -264,13 +264,14 @@ def _write_legend(table: xr.Dataset, share: str) -> str:
     peers = table.meter.values[((table.side == "peer") & table.priced).values]
     prices += f" ({', '.join(map(str, peers))})" * bool(len(peers))
     events = ", ".join(heading for _, heading, key in EVENT_COLUMNS if key in table).capitalize()
+    counted = f"{events} at T: seeds, with the {share} Clopper-Pearson interval.\n"
     return (
         f"Regret, rounds, links and cost are means over the seeds; ± half the\n"
         f"{attrs['description']}.\n"
         f"Links are those of completed rounds; max: the most of a run, on the meters that have a "
         f"price.\n"
         f"{costs.LEAK_NOTE}.\n"
-        f"{events} at T: seeds, with the {share} Clopper-Pearson interval.\n"
+        f"{counted if events else ''}"
         f"Cost: {prices}."
     )
 

@@ -157,7 +157,8 @@ def _compute_final_row(
     band, events = {}, [name for name in EVENTS if name in cell]
     if "regret" in cell:
         # Read once, where it is not in memory; by the rows of the last slot alone.
-        names = ["links", "regret", "rounds_made", "chosen_arm", *events, *outputs]
+        decisions = [name for name in ("chosen_arm",) if name in cell]
+        names = ["links", "regret", "rounds_made", *decisions, *events, *outputs]
         names += [name for name in ("numbers_sent", "number_bits") if name in cell]
         last = cell[names].isel(seed=slice(seeds), time=-1).load()
         links = np.asarray(last.links.transpose("seed", "meter"), np.float64).mean(axis=0)
@@ -166,7 +167,7 @@ def _compute_final_row(
         series["cost"] = communication_cost(last, *prices_pair)
         moments = {name: _compute_moments(np.asarray(values)) for name, values in series.items()}
         counts = {name: int(last[name].values.sum()) for name in events}
-        counts["undecided"] = int((last.chosen_arm.values < 0).sum())
+        counts["undecided"] = sum(int((last[name].values < 0).sum()) for name in decisions)
         spent = budgets.summarise_runs(last)
     else:
         names = ["rounds_made", *outputs]

@@ -18,6 +18,7 @@ from fmab_jax.core.rewards import Law as RewardLaw
 from fmab_jax.core.segments import Segments
 from fmab_jax.core.shapes import STATIC, Integer, PerArm, PerRowArm, Scalar
 from fmab_jax.core.worlds.base import World, replace_fields
+from fmab_jax.core.worlds.contextual import Contexts, ContextualWorld, draw_contexts
 
 # Averaging over agents leaves rounding errors of this order, so closer means are equal.
 TIE = 1e-12
@@ -33,6 +34,8 @@ class Instance(NamedTuple):
             change.
         parameters: The reward law's arrays, each [row, arm], or [1, arm] shared by all rows.
         segments: The segments of a world; None where means do not change.
+        contexts: The contexts of a world, or None. With contexts all means and gaps above are NaN,
+            and there are no parameters.
     """
 
     means: PerRowArm
@@ -40,6 +43,7 @@ class Instance(NamedTuple):
     smallest_gap: Scalar
     parameters: tuple[Array, ...]
     segments: Segments | None = None
+    contexts: Contexts | None = None
 
 
 @jax.tree_util.register_dataclass
@@ -81,6 +85,8 @@ class BoundProblem:
             horizon: T, for a world.
         """
         agents = jnp.asarray(self.agents, jnp.float64)
+        if isinstance(self.world, ContextualWorld):
+            return self._draw_contexts(self.world, key)
         if self.world is not None:
             assert horizon is not None
             return self._draw_segments(self.world, key, horizon, agents)
@@ -96,6 +102,15 @@ class BoundProblem:
     def segments(self) -> int:
         """Number of segments: 1 where means do not change."""
         return 1 if self.world is None else self.world.segments
+
+    def _draw_contexts(self, world: ContextualWorld, key: Array) -> Instance:
+        """Returns an instance whose means follow from contexts."""
+        values = (
+            {n: jnp.asarray(x) for n, x in y.items()} for y in (self.world_values, self.law_values)
+        )
+        blank = jnp.full(self.arms, jnp.nan)
+        contexts = draw_contexts(world, key, *values)
+        return Instance(blank[None], blank, blank[0], (), contexts=contexts)
 
     def _draw_segments(
         self, world: World, key: Array, horizon: Integer, agents: Scalar

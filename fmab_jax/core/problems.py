@@ -18,13 +18,13 @@ from numpy.typing import ArrayLike
 from fmab_jax.core import keys, normal, tables
 from fmab_jax.core.instances import BoundProblem
 from fmab_jax.core.laws import law_of
-from fmab_jax.core.presences import Presence, presence_of
+from fmab_jax.core.presences import PRESENCES, Presence
 from fmab_jax.core.rewards import Bernoulli, Ratings
 from fmab_jax.core.rewards import Law as RewardLaw
 from fmab_jax.core.rewards.contract import check_law
 from fmab_jax.core.scope import own_settings
 from fmab_jax.core.shapes import PerRowArm, Record
-from fmab_jax.core.worlds import World, world_of
+from fmab_jax.core.worlds import WORLDS, ContextualWorld, World
 from fmab_jax.errors import Refusal, array_of, count, real, refuse
 from fmab_jax.resources import check_memory, refuse_after_fork
 
@@ -165,8 +165,9 @@ class Problem:
                 refuse("instance_gap", gap, "None with one arm", "use at least two arms")
         if world is not None:
             world = self._check_world(world, means, instance_gap, rewards)
+            _check_contexts(world, means, spread, agents * arms)
         if presence is not None:
-            presence = presence_of(presence)
+            presence = PRESENCES.parse(presence, "presence")
         digest = hashlib.sha256()
         for array in (means, probabilities):
             if array is not None:
@@ -183,7 +184,7 @@ class Problem:
     def _check_world(
         value: object, means: np.ndarray | None, instance_gap: float | None, rewards: RewardLaw
     ) -> World:
-        world = world_of(value)
+        world = WORLDS.parse(value, "world")
         remedy = "leave the world out"
         if means is not None and len(means) > 1:
             allowed = "one row with a world, or drawn by each seed (spread)"
@@ -566,6 +567,20 @@ def _checked_law(rewards: object) -> RewardLaw:
         refuse("rewards", law.label(), allowed, remedy)
     check_law(law)
     return law
+
+
+def _check_contexts(world: World, means: np.ndarray | None, spread: float, cells: int) -> None:
+    """Refuses a problem whose means would contradict those that follow from contexts."""
+    if not isinstance(world, ContextualWorld):
+        return
+    allowed, remedy = f"with world {world.text()}", "means follow from contexts"
+    if means is not None:
+        refuse("means", means.shape, f"left out {allowed}", remedy)
+    if spread:
+        refuse("spread", spread, f"0 {allowed}", "agents share theta")
+    if cells * world.dimension >= 2**32:
+        most = (2**32 - 1) // cells
+        refuse("world", world.text(), f"of at most {most} dimensions here", "use fewer arms")
 
 
 def _check_unit_means(law: RewardLaw) -> None:

@@ -149,7 +149,7 @@ def _label_curves(
             return variable
         return variable.chunk(sizes, from_array_kwargs={"name": False, "fancy": False})
 
-    outputs = (*list_standard(grid.has_world), *results.outputs)
+    outputs = (*list_standard(grid.has_world, grid.has_contexts), *results.outputs)
     variables: dict[str, xr.Variable | tuple[object, ...]] = {
         output.name: make_variable(output) for output in outputs
     }

@@ -62,7 +62,8 @@ def label_summaries(results: Results, grid: Grid, stops: Mapping[str, int]) -> x
         "rounds_histogram": ([*grid.dims, "made"], rounds_histogram),
         "seeds": (grid.dims, grid.table([stops[cell] for cell in grid.hashes])),
     }
-    events = [output.name for output in list_standard(grid.has_world) if output.coordinate]
+    outputs = list_standard(grid.has_world, grid.has_contexts)
+    events = [output.name for output in outputs if output.coordinate]
     for name in [*events, "undecided"]:
         tallies = [dict(zip(*pair, strict=True)) for pair in count(name)]
         series[name] = (grid.dims, grid.table([int(tally.get(1, 0)) for tally in tallies]))

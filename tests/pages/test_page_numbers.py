@@ -180,7 +180,7 @@ SOURCES = (
     ),
     (
         NOISES,
-        rf"has {N} times the regret of Laplace noise at a leak of\s+0\.1, .*?\s+has {N}\s+times the",
+        rf"has {N} times the regret of Laplace noise at a leak of\s+0\.1, .*?\s+has {N}\s+times",
         lambda: beside_laplace("sum"),
     ),
     (KLSE, rf"shares of half\s+of them keep to {N} at", half),
