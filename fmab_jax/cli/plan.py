@@ -172,7 +172,9 @@ def _read_problem(options: Options) -> Problem:
             if (value := getattr(options, name)) is not None:
                 refuse(name, value, "left out with means", "the file fixes it")
         error = 0.0 if options.means_error is None else options.means_error
-        problem = Problem.from_file(options.means, options.agents, options.rewards, error)
+        problem = Problem.from_file(
+            options.means, options.agents, options.rewards, means_error=error
+        )
         if options.agents is None and problem.agents == 1:
             allowed = f"given with {options.means}, whose one row all agents share"
             refuse("agents", UNSET, allowed, "such as --agents 50")

@@ -138,7 +138,14 @@ def _perturb_means(problem: Problem, means_error: float) -> Problem:
             "means_error", means_error, allowed, "such as fmab_jax.Problem([0.9, 0.5], agents=5)"
         )
     rows, agents = (means[0], problem.agents) if len(means) == 1 else (means, None)
-    return Problem(rows, agents, problem.rewards, problem.world, means_error)
+    return Problem(
+        rows,
+        agents,
+        problem.rewards,
+        problem.world,
+        presence=problem.presence,
+        means_error=means_error,
+    )
 
 
 def select_candidates(algorithms: object, setting: Setting) -> tuple[list[Candidate], list[str]]:
@@ -191,7 +198,8 @@ def check_candidates(algorithms: object, setting: Setting) -> list[Candidate]:
         if candidate.label in labels:
             candidate = candidate._replace(label=f"{candidate.label} #{len(candidates) + 1}")
         if setting.leak is not None:
-            leak = find_leak(algorithm, setting.problem.agents, setting.view)
+            presence = setting.problem.presence
+            leak = find_leak(algorithm, setting.problem.agents, setting.view, presence=presence)
             if not leak <= setting.leak * (1.0 + 1e-9):
                 allowed = f"at most {setting.leak:g} in the view of {setting.view}"
                 refuse(f"leak of {candidate.label}", leak, allowed, "see fmab_jax.at_leak")
@@ -331,7 +339,8 @@ def _build(
 ) -> Algorithm:
     if setting.leak is None:
         return owner(**parameters)
-    return at_leak(owner, setting.leak, agents=agents, view=setting.view, **parameters)
+    view, presence = setting.view, setting.problem.presence
+    return at_leak(owner, setting.leak, agents=agents, view=view, presence=presence, **parameters)
 
 
 def _has_structure(algorithm: Algorithm, exchange: Exchange, setting: Setting) -> bool:

@@ -255,7 +255,10 @@ def _answer(runs: Runs, verdict: Verdict, goal: Goal, notes: Sequence[str], elap
         links=summarise(trials["links"]),
         numbers=summarise(trials["numbers"]),
         final_gap=float(np.mean(trials["final_gap"])),
-        leak={view: find_leak(winner.algorithm, agents, view) for view in VIEWS},
+        leak={
+            view: find_leak(winner.algorithm, agents, view, presence=setting.problem.presence)
+            for view in VIEWS
+        },
         remark=winner.remark,
         second=(candidates[rivals[0]].label, means[rivals[0]]) if rivals else ("", math.nan),
         front=tuple(
@@ -298,6 +301,13 @@ def _lower_leak(algorithm: Algorithm, setting: Setting) -> Algorithm | None:
     parameters = {name: getattr(algorithm, name) for name in names if name not in NOISE}
     goal, agents = setting.leak / 10, setting.problem.agents
     try:
-        return at_leak(type(algorithm), goal, agents=agents, view=setting.view, **parameters)
+        return at_leak(
+            type(algorithm),
+            goal,
+            agents=agents,
+            view=setting.view,
+            presence=setting.problem.presence,
+            **parameters,
+        )
     except Refusal:
         return None
