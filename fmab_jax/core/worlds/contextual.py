@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from fmab_jax.core import arrays, keys
+from fmab_jax.core.rare import store_once
 from fmab_jax.core.shapes import Integer, PerArm, PerRowArm
 from fmab_jax.core.trials import checked
 from fmab_jax.core.worlds.base import World, replace_fields
@@ -110,6 +111,7 @@ class Contexts(NamedTuple):
         words = keys.fold_key(self.words, slot)
         shape = agents, arms, world.dimension
         contexts = checked("contexts", world.contexts(words, slot, agents, arms), shape, "f")
+        (contexts,) = store_once(slot > 0, contexts)
         products = arrays.rounded(contexts * self.theta[None, None, :])
         return contexts, arrays.sum_in_turn(jnp.moveaxis(products, 2, 0))
 

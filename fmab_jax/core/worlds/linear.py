@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from fmab_jax.core import arrays, keys, normal
+from fmab_jax.core.rare import store_once
 from fmab_jax.core.shapes import Integer
 from fmab_jax.core.worlds.contextual import ContextualWorld
 from fmab_jax.parameters import Whole, parameter
@@ -50,5 +51,6 @@ class Linear(ContextualWorld):
         entry = jnp.arange(arms * d, dtype=jnp.uint32)
         uniform = keys.uniform(*words, keys.lanes(agents, entry, arms * d))
         exponential = -normal.log(uniform).reshape(agents, arms, d)
+        (exponential,) = store_once(slot > 0, exponential)
         total = arrays.sum_in_turn(jnp.moveaxis(exponential, 2, 0))
         return exponential / total[:, :, None]
