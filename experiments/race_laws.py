@@ -17,6 +17,10 @@ Share = Callable[[np.random.Generator, int], np.ndarray]
 Draw = Callable[[int, np.ndarray, np.random.Generator], Seeds]
 
 MOST = 2**17
+# Of all problems.
+CONFIDENCE = 0.95
+# Constants that docs/plan.md states.
+CATASTROPHE, CHANCE, LUCKY, CUT = 20_000.0, 0.002, 0.0075, 50
 _BLOCK = 256
 
 
@@ -128,14 +132,14 @@ def tie() -> Case:
         means,
         _share_gamma,
         lambda i, shared, rng: _mix_gamma(means[i], shared, rng),
-        Goal(0.05, 0.95, 1000.0, most=MOST),
+        Goal(0.05, CONFIDENCE, 1000.0, most=MOST),
     )
 
 
 def catastrophes() -> Case:
     """The candidate that is best in most runs loses so much in 0.2 % of them that it is not."""
-    usual, chances = (100.0, 120.0, 118.0, 150.0, 95.0), (0.002, 0.0, 0.001, 0.0, 0.004)
-    losses = (20_000.0, 0.0, 4000.0, 0.0, 15_000.0)
+    usual, chances = (100.0, 120.0, 118.0, 150.0, 95.0), (CHANCE, 0.0, 0.001, 0.0, 0.004)
+    losses = (CATASTROPHE, 0.0, 4000.0, 0.0, 15_000.0)
     parts = zip(usual, chances, losses, strict=True)
 
     def draw(i: int, shared: np.ndarray, rng: np.random.Generator) -> Seeds:
@@ -147,7 +151,7 @@ def catastrophes() -> Case:
         tuple((1.0 - chance) * mean + chance * loss for mean, chance, loss in parts),
         _share_gamma,
         draw,
-        Goal(0.1, 0.95, 20_000.0, most=MOST),
+        Goal(0.1, CONFIDENCE, CATASTROPHE, most=MOST),
     )
 
 
@@ -164,7 +168,7 @@ def many(count: int = 200) -> Case:
         means,
         lambda rng, seeds: rng.uniform(-0.7, 0.7, seeds),
         draw,
-        Goal(0.02, 0.95, 1.94 * 103.0, most=MOST),
+        Goal(0.02, CONFIDENCE, 1.94 * 103.0, most=MOST),
     )
 
 
@@ -176,7 +180,7 @@ def infeasible() -> Case:
         means,
         _share_gamma,
         lambda i, shared, rng: _mix_gamma(means[i], shared, rng),
-        Goal(0.05, 0.95, 1000.0, most=MOST),
+        Goal(0.05, CONFIDENCE, 1000.0, most=MOST),
         over=(0.03, 0.015, 0.002, 0.0, 0.0, 0.0),
         is_sure=(False, False, False, True, True, True),
     )
@@ -189,13 +193,14 @@ def simulations(pool: Float[np.ndarray, "candidate seed"], most: float = 50_000.
         tuple(pool.mean(axis=1).tolist()),
         lambda rng, seeds: rng.integers(0, pool.shape[1], seeds),
         lambda i, shared, rng: pool[i, shared],
-        Goal(0.05, 0.95, most, most=MOST),
+        Goal(0.05, CONFIDENCE, most, most=MOST),
     )
 
 
 def heavy_tails() -> Case:
     """Regrets are lognormal, cut at 50 times the best mean; most of their luck is shared."""
-    scales, worst = np.array([100.0, 103.0, 112.0, 116.0, 120.0, 130.0, 150.0, 200.0]), 5000.0
+    scales = np.array([100.0, 103.0, 112.0, 116.0, 120.0, 130.0, 150.0, 200.0])
+    worst = CUT * float(scales[0])
     # log L = log scale - 1/2 + Z; the mean of min(L, worst) is in closed form.
     z = np.log(worst / scales) + 0.5
     means = scales * ndtr(z - 1.0) + worst * ndtr(-z)
@@ -211,13 +216,13 @@ def heavy_tails() -> Case:
         tuple(means.tolist()),
         lambda rng, seeds: rng.standard_normal(seeds),
         draw,
-        Goal(0.1, 0.95, worst, most=MOST),
+        Goal(0.1, CONFIDENCE, worst, most=MOST),
     )
 
 
 def rare_luck() -> Case:
     """The best candidate is best because it loses nothing in 0.75 % of its runs."""
-    usual, chances = (100.0, 99.85, 100.2, 101.0), (0.0075, 0.0, 0.0, 0.0)
+    usual, chances = (100.0, 99.85, 100.2, 101.0), (LUCKY, 0.0, 0.0, 0.0)
 
     def draw(i: int, shared: np.ndarray, rng: np.random.Generator) -> Seeds:
         regret = usual[i] * (1.0 + shared + rng.uniform(-0.002, 0.002, len(shared)))
@@ -228,5 +233,5 @@ def rare_luck() -> Case:
         tuple((1.0 - chance) * mean for mean, chance in zip(usual, chances, strict=True)),
         lambda rng, seeds: rng.uniform(-0.01, 0.01, seeds),
         draw,
-        Goal(0.005, 0.95, 200.0, most=MOST),
+        Goal(0.005, CONFIDENCE, 200.0, most=MOST),
     )
