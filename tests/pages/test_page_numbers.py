@@ -176,7 +176,6 @@ SOURCES = (
         rf"it is {N}, {N}, {N} and {N}, and {N} where half are known",
         shares,
     ),
-<<<<<<< HEAD
     (
         NOISES,
         rf"a leak of 0\.1 Gaussian noise costs CDP-MAB {N} times its regret, and\s+KL-SE {N} times",
@@ -187,7 +186,6 @@ SOURCES = (
         rf"has {N} times the regret of Laplace noise at a leak of\s+0\.1, .*?\s+has {N}\s+times",
         lambda: beside_laplace("sum"),
     ),
-=======
     (TRUE, rf"confidence is\s+{N} %", lambda: [100 * race_laws.CONFIDENCE]),
     (
         TRUE,
@@ -207,7 +205,6 @@ SOURCES = (
     (TRUE, rf"cut at {N} times the best mean", lambda: [race_laws.CUT]),
     (TRUE, rf"loses nothing in {N} % of its runs", lambda: [100 * race_laws.LUCKY]),
     (TRUE, rf"in more than {N} % of their seeds", lambda: [100 * MOST_OVER]),
->>>>>>> coverage
     (KLSE, rf"shares of half\s+of them keep to {N} at", half),
     (KLSE, rf"At a level of 20 that takes {N} off", lambda: [math.log(21)]),
     (SUITES, rf"Eliminations have {N} to {N} seeds", lambda: of_suites("rounds")),
