@@ -19,6 +19,7 @@ from fmab_jax.errors import Refusal, count, flag, real, refuse
 from fmab_jax.files import check_path
 from fmab_jax.parameters import VIEWS, parameters_of
 from fmab_jax.planning.candidates import Setting, check_setting, select_candidates
+from fmab_jax.planning.pruning import prune
 from fmab_jax.planning.race import Goal, Verdict, race
 from fmab_jax.planning.runs import (
     FIRST_SEEDS,
@@ -41,7 +42,7 @@ class Plan(NamedTuple):
         holds: Whether its mean regret is within ``within`` of the best candidate's, as asked.
         within: The x that is shown; larger than asked where seeds or time were spent before.
         confidence: Of this statement.
-        candidates: Number of candidates.
+        candidates: Number of candidates, with those that theorems rule out before the race.
         survivors: Labels of candidates that may still be the best, the answer first.
         infeasible: Labels of candidates whose runs exceed a budget.
         seeds: Trials of the race, of all candidates together.
@@ -181,7 +182,8 @@ def plan(
     limit = math.inf if time is None else real("time", time, 0.0, math.inf, "give seconds")
     root = count("root_seed", root_seed, 0, 2**32 - 1, "give a seed")
     folder = None if store is None else Path(check_path("store", store))
-    entrants, notes = select_candidates(candidates, setting)
+    selection, notes = select_candidates(candidates, setting)
+    entrants, losses = prune(selection, setting)
     runs = Runs(setting, entrants, root, folder, client, progress)
     verdict = race(
         len(entrants),
@@ -192,7 +194,8 @@ def plan(
     )
     if verdict.winner < 0:
         _refuse_budget(setting, runs)
-    return _answer(runs, verdict, goal, notes, clock.perf_counter() - began)
+    answer = _answer(runs, verdict, goal, [*notes, *losses], clock.perf_counter() - began)
+    return answer._replace(candidates=len(selection))
 
 
 def _check_goal(

@@ -11,7 +11,7 @@ from typing import Any
 from fmab_jax.analysis.words import write_short
 from fmab_jax.core.shapes import Record
 from fmab_jax.errors import refuse
-from fmab_jax.files import read_input
+from fmab_jax.files import check_path, read_input
 from fmab_jax.planning.runs import Look
 from fmab_jax.plots.race import plot_race
 from fmab_jax.reports.content import make_picture
@@ -26,8 +26,8 @@ def find_plan(source: object) -> Path | None:
     """Returns the file of a plan, if a source is its folder; else None."""
     if not isinstance(source, (str, os.PathLike)):
         return None
-    path = Path(os.fsdecode(source), FILE)
-    return path if path.is_file() else None
+    path = check_path("sources", source) / FILE
+    return path if os.path.isfile(path) else None
 
 
 def read_plan(path: Path) -> Record:

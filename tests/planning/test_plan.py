@@ -192,6 +192,8 @@ def test_the_command_line_writes_a_command_that_runs(tmp_path, capsys):
     assert text.startswith("<!DOCTYPE html>") and "data:image/svg+xml" in text
     assert all(html.escape(answer[name], quote=False) in text for name in ("statement", "command"))
     assert all(f'<th scope="row">{row["label"]}</th>' in text for row in answer["race"])
+    assert main(["report", str(tmp_path / "plan"), "--select", "rounds=1"]) == 2
+    assert "must be left out with a plan" in capsys.readouterr().err
     (tmp_path / "plan" / "plan.json").write_text("{}")
     assert main(["report", str(tmp_path / "plan"), "--out", str(page), "--overwrite"]) == 2
     assert "must be the answer of a plan" in capsys.readouterr().err
