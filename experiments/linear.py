@@ -24,8 +24,8 @@ NEVER = 10**9
 ALT = (
     "Regret over time in a linear world, on two logarithmic axes. Regret of UCB1 and of Thompson "
     "sampling grows in a line, and the curves lie on each other: contexts are drawn anew in each "
-    "slot, so no arm is better than another on average. Regret of LinUCB grows with the "
-    "logarithm of time. It is lower where agents share their sums, the lower the more often."
+    "slot, so no arm is better than another on average. Regret of LinUCB grows ever more slowly. "
+    "It is lower where agents share their sums, the lower the more often."
 )
 QUICK = {"seeds": 10}
 

@@ -111,7 +111,7 @@ class Contexts(NamedTuple):
         words = keys.fold_key(self.words, slot)
         shape = agents, arms, world.dimension
         contexts = checked("contexts", world.contexts(words, slot, agents, arms), shape, "f")
-        (contexts,) = store_once(slot > 0, contexts)
+        (contexts,) = store_once(slot >= 0, contexts)
         products = arrays.rounded(contexts * self.theta[None, None, :])
         return contexts, arrays.sum_in_turn(jnp.moveaxis(products, 2, 0))
 

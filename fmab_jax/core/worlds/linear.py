@@ -51,6 +51,6 @@ class Linear(ContextualWorld):
         entry = jnp.arange(arms * d, dtype=jnp.uint32)
         uniform = keys.uniform(*words, keys.lanes(agents, entry, arms * d))
         exponential = -normal.log(uniform).reshape(agents, arms, d)
-        (exponential,) = store_once(slot > 0, exponential)
+        (exponential,) = store_once(slot >= 0, exponential)
         total = arrays.sum_in_turn(jnp.moveaxis(exponential, 2, 0))
         return exponential / total[:, :, None]
