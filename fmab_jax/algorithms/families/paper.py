@@ -162,9 +162,7 @@ def _get_setting(epoch: Epoch) -> tuple[schedule.Setting, Scalar | None]:
     params = epoch.params
     # Where agents are absent, the noise of each is still that of N agents.
     epsilon = params["epsilon"] * (params["reporting"] / epoch.reporting)
-    setting = schedule.Setting(
-        epoch.arms, epoch.reporting, epsilon, epoch.horizon, params["scale"]
-    )
+    setting = schedule.Setting(epoch.arms, epoch.reporting, epsilon, epoch.horizon, params["scale"])
     if epoch.mechanism == LAPLACE:
         return setting, None
     level = jnp.log(8.0 * epoch.arms * epoch.number**2 * epoch.horizon)
