@@ -20,6 +20,7 @@ import test_layouts as layouts
 from test_worlds import smallest_p
 
 import fmab_jax as fmab
+from fmab_jax.cli.main import main
 from fmab_jax.core import keys
 from fmab_jax.layouts import ragged
 
@@ -228,6 +229,28 @@ def test_a_secure_sum_without_a_share_does_not_open():
             assert one.rounds_made == 1 and one.links[-1, 0] == heard[1 : last + 1].sum()
             assert one.regret[-1] == agents * 4 * 2 ** (last - 1)
     assert 5 < (data.rounds_made == 1).sum() and (data.links[:, -1, 0] > agents).any()
+
+
+@dataclass(frozen=True)
+class Awaited(fmab.Presence):
+    """Nobody is heard in the first rounds."""
+
+    name: ClassVar[str] = "awaited"
+    title: ClassVar[str] = "nobody in the first rounds"
+    number: int = 7
+
+    def is_heard(self, occasion, agent):
+        """Tells whether the first rounds are over."""
+        return jnp.broadcast_to(occasion.number > self.number, agent.shape)
+
+
+def test_a_sum_that_does_not_open_drops_no_arm():
+    """Would catch an arm that leaves by a sum which nobody has seen."""
+    problem = fmab.Problem([0.55, 0.5], 3, presence=Awaited())
+    # Short epochs would lose the best arm often; the eighth one hardly does.
+    algorithm = fmab.kl_se(None, first=1, failure=0.99, secure=True, rounds=1)
+    data = fmab.simulate(algorithm, problem, 5000, 1000, times=1)
+    assert (data.rounds_made == 1).all() and data.best_arm_lost.mean() < 0.01
 
 
 def pooled_ucb1(reward, heard, means, horizon, alpha=2.0):
@@ -481,3 +504,12 @@ def test_links_are_up_independently_of_each_other_and_of_slots():
     assert scipy.stats.binomtest(int(up.sum()), up.size, 0.3).pvalue > ALPHA
     both = (up[0] & up[1]).sum()
     assert scipy.stats.binomtest(int(both), up[0].size, 0.09).pvalue > ALPHA
+
+
+def test_presences_are_refused_in_one_line(capsys):
+    """Would catch a presence that is ignored where nobody knows its name."""
+    for value in ("asleep", "absent:x", 0.2, fmab.Absent):
+        with pytest.raises(ValueError, match="presence=.*: must be (a presence|written absent)"):
+            fmab.Problem.uniform(3, 4, presence=value)
+    assert main("ledger cdp --epsilon 1 --presence asleep".split()) == 2
+    assert capsys.readouterr().err.startswith("fmab: --presence asleep: must be a presence: ")
