@@ -296,11 +296,13 @@ def close_epoch(
     zero = jnp.zeros(state.gaps.shape)
     slot, regret, waiting_regret = plan.end, state.regret, state.waiting_regret
     completed = plan.fits & (slot + trial.wait <= trial.horizon)
-    before = state
+    before, rounds = state, number
     sent: tuple[Integer, Integer] | tuple[()] = ()
     if trial.draws.loses_messages:
         attendance = plan.round.attendance
         completed = completed & (attendance.heard > 0.0)
+        # A round that hears nobody does not count.
+        rounds = state.rounds + 1
         number_sent = jnp.where(plan.fits, attendance.sent, 0)
         state = state._replace(sent=state.sent + number_sent)
         sent = jnp.where(plan.fits, slot, never), state.sent
@@ -308,7 +310,7 @@ def close_epoch(
     ended = never if trial.waits else jnp.where(completed, slot, never)
     start = jnp.where(plan.runs, state.slot, never)
     lines: tuple[Line, ...] = (
-        Line(start, regret, rate, waiting_regret, zero, ended, number, sent),
+        Line(start, regret, rate, waiting_regret, zero, ended, rounds, sent),
     )
     regret = regret + grow(rate, state.slot, slot, ends)
     accumulators = accumulate_segments(
@@ -327,7 +329,7 @@ def close_epoch(
         start, ended = (
             jnp.where(x, y, never) for x, y in ((plan.runs, slot), (completed, wait_end))
         )
-        lines += (Line(start, regret, rate, waiting_regret, rate, ended, number),)
+        lines += (Line(start, regret, rate, waiting_regret, rate, ended, rounds),)
         wait_regret = grow(rate, slot, wait_end, ends)
         regret, waiting_regret = regret + wait_regret, waiting_regret + wait_regret
         share = jax.nn.one_hot(reduced["play"], losses.arms, dtype=jnp.float64)
@@ -341,7 +343,7 @@ def close_epoch(
         gaps=arrays.exact_total(reduced["gaps"][0], reduced["gaps"][1], losses.scale),
         best_arm=jnp.where(reduced["best_arm"] < losses.arms, reduced["best_arm"], 0),
         best_eliminated=reduced["optimal"] == 0,
-        rounds=number,
+        rounds=rounds,
         arms_reported=state.arms_reported + state.active.astype(jnp.int64),
         active_mask=reduced.get("active_mask", state.active_mask),
     )

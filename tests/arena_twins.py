@@ -208,13 +208,14 @@ def most_around(own, theirs, beside):
     return [list(map(max, zip(*row, strict=True))) for row in rows]
 
 
-def dec_ucb(chance, agents, arms, horizon, graph):
-    beside = [sorted(graph[i]) for i in range(agents)]
-    size = [len(x) + 1 for x in beside]
+def dec_ucb(chance, agents, arms, horizon, graph, reach=None):
+    """``reach`` has the neighbours of each agent by slot, if links come and go."""
     actions, pulls, sums = blank(horizon, agents, arms)
     _, m, z = blank(0, agents, arms)
     talks = []
     for t in range(1, horizon + 1):
+        beside = reach[t] if reach else [sorted(graph[i]) for i in range(agents)]
+        size = [len(x) + 1 for x in beside]
         change = [[0.0] * arms for _ in range(agents)]
         for i in range(agents):
             late = [k for k in range(arms) if pulls[i][k] and pulls[i][k] <= m[i][k] - arms]

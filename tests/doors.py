@@ -157,6 +157,8 @@ def bases():
         "Gaussian": {"sd": 0.5},
         "Drifting": {"changes": 1},
         "Linear": {"dimension": 1},
+        **dict.fromkeys(("Absent", "Late", "Links"), {"probability": 0.5}),
+        "Corrupted": {"share": 0.5},
         "Ratings": {"levels": [0, 1]},
         "parameter": {"kind": Real(), "help": "x"},
         "simulate": {"algorithm": RUN, "problem": PROBLEM, "horizon": 50, "seeds": 2},
@@ -208,6 +210,8 @@ USUAL = {
     "Gaussian": "sd",
     "Drifting": "changes share",
     "Linear": "dimension",
+    **dict.fromkeys(("Absent", "Late", "Links"), "probability"),
+    "Corrupted": "share",
     "Ratings": "levels",
     "simulate": (
         "algorithm problem horizon seeds root_seed times spacing batch sum_agents devices progress"
@@ -221,10 +225,10 @@ USUAL = {
     "load": "path",
     "compare": "first second level labels",
     "compare_all": "data level",
-    "privacy_ledger": "algorithm agents delta",
+    "privacy_ledger": "algorithm agents delta presence",
     "audit": "algorithm agents view delta runs level root_seed",
-    "find_leak": "algorithm agents view delta",
-    "at_leak": "algorithm leak agents view",
+    "find_leak": "algorithm agents view delta presence",
+    "at_leak": "algorithm leak agents view presence",
     "plan": (
         "problem horizon leak view means_error links bits server within confidence candidates "
         "strict time max_seeds root_seed store"
@@ -248,7 +252,7 @@ USUAL = {
 BY_NAME = {
     "cdp_mab": [
         (fmab.cdp_mab, "epsilon epsilon_message"),
-        (partial(fmab.cdp_mab, 1.0), "rounds schedule_gap participation"),
+        (partial(fmab.cdp_mab, 1.0), "rounds schedule_gap participation trim"),
     ],
     "ddp_mab": [(partial(fmab.ddp_mab, 1.0), "private_waiting")],
     "hdp_mab": [(partial(fmab.hdp_mab, 1.0), "weights")],
@@ -299,6 +303,7 @@ DOORS = {
     "Problem.heterogeneous(spread)": lambda v: fmab.Problem.heterogeneous(3, 4, v),
     "Problem.with_gap(gap)": lambda v: fmab.Problem.with_gap(3, 4, v),
     "Problem.uniform(rewards)": lambda v: fmab.Problem.uniform(3, 4, v),
+    "Problem.uniform(presence)": lambda v: fmab.Problem.uniform(3, 4, presence=v),
     "Problem.ratings(levels)": lambda v: fmab.Problem.ratings(v, [[0.5, 0.5]]),
     "Problem.ratings(probabilities)": lambda v: fmab.Problem.ratings([0, 1], v),
     "Problem.from_file(path)": fmab.Problem.from_file,

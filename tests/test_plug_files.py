@@ -149,6 +149,45 @@ def test_the_world_of_the_page_runs_as_it_stands(tmp_path, monkeypatch, capsys):
     assert "no theorem covers means that change" in capsys.readouterr().err
 
 
+OUTAGES = (Path(__file__).parents[1] / "docs/own_presence.md").read_text("utf-8")
+
+
+def test_the_presence_of_the_page_runs_as_it_stands(tmp_path, monkeypatch, capsys):
+    """Would catch a page whose code fails, and a presence that a store or a file does not know."""
+    monkeypatch.chdir(tmp_path)
+    source = OUTAGES.split("```python\n")[1].split("```")[0]
+    assert len(source.splitlines()) <= 20
+    Path("outages.py").write_text(source, "utf-8")
+    load_plugin("outages.py")
+    problem, run = {"agents": 4, "arms": 3}, {"horizon": 1000, "seeds": 4}
+    presences = [None, "outages", "outages:0.6", "absent:0.6"]
+    given = {"epsilon": 1, **problem, **run, "presence": presences}
+    data = fmab.sweep("kl_se", **given, store="s")
+    assert data.presence.values.tolist() == ["none", "outages", "outages:0.6", "absent:0.6"]
+    assert (fmab.open_sweep("s").links == data.links).all()
+    # Floats are traced: both outages share a program.
+    assert data.attrs["compilations"] == 3
+    # Two of the four agents are at each site.
+    assert not (data.links.sel(presence=["outages", "outages:0.6"]) % 2).any()
+    alone = fmab.Problem.uniform(**problem, presence="outages:0.6")
+    one = fmab.simulate(fmab.kl_se(1), alone, **run)
+    assert (one.regret.values == data.regret.isel(presence=2).values).all()
+    assert json.loads(one.attrs["settings"])["presence"] == "presence outages:0.6"
+    sizes = "--epsilon 1 --agents 4 --arms 3 --horizon 1e3 --seeds 4"
+    words = f"sweep kl_se --plugin outages.py --presence none outages:0.6 {sizes} --out t"
+    assert main([*words.split(), "--save-study", "study.toml"]) == 0
+    assert 'presence = ["none", "outages:0.6"]' in Path("study.toml").read_text("utf-8")
+    assert main("sweep study.toml --plugin outages.py --out u".split()) == 0
+    again = fmab.open_sweep("u").regret.values
+    assert (again == data.regret.isel(presence=[0, 2]).values).all()
+    words = f"run kl_se --plugin outages.py --presence outages:0.6,2 {sizes} --out r"
+    assert main(words.split()) == 0 and Path("r.png").exists()
+    assert "presence outages:0.6" in Path("r.txt").read_text("utf-8")
+    assert main(["algorithms"]) == 0 and "outages[:PROBABILITY][,SITES]" in capsys.readouterr().out
+    words = "ledger kl_se --epsilon 1 --plugin outages.py --presence outages"
+    assert main(words.split()) == 0 and "agents may be absent" in capsys.readouterr().out
+
+
 def test_the_noise_of_the_page_has_the_law_of_its_source():
     """Would catch a step, a share or a sign of another staircase."""
     space: dict[str, Any] = {"__name__": "staircase"}

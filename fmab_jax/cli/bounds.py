@@ -101,8 +101,12 @@ def execute(call: Call[Options]) -> None:
     config = study.points[0].config
     algorithm = config.algorithm
     assert isinstance(algorithm, PaperElimination)
-    if algorithm.scale != 1.0:
-        refuse("scale", algorithm.scale, "1 for the theorems", "leave it out")
+    for name, value, usual in (
+        ("scale", algorithm.scale, 1.0),
+        ("trim", algorithm.trimmed_share, 0.0),
+    ):
+        if value != usual:
+            refuse(name, value, f"{usual:g} for the theorems", "leave it out")
     by_agent = algorithm.epsilon_message
     if isinstance(by_agent, tuple):
         refuse("epsilon_message", write_numbers(by_agent), "one number for the theorems", "drop it")

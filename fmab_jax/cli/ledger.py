@@ -27,8 +27,6 @@ epsilon       without delta; up to delta = {delta} in the next column
 rho, mu       of zero-concentrated and of Gaussian differential privacy
 for           {rewards}"""
 
-_PRESENCE = PresenceOf(none_label="everybody")
-
 
 @dataclass(frozen=True, kw_only=True)
 class Options:

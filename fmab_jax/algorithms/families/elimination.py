@@ -25,7 +25,7 @@ from fmab_jax.accounts import BoundElimination
 from fmab_jax.accounts import Epoch as Epoch  # so that algorithms import from here
 from fmab_jax.algorithms.base import Algorithm, collect_numbers
 from fmab_jax.algorithms.families import alone
-from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.exchanges import SERVER, Exchange
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Accumulator
 from fmab_jax.core.problems import Problem
@@ -253,7 +253,8 @@ class Elimination(Algorithm):
 
     def _check_presence(self, problem: Problem, exchange: Exchange) -> None:
         """Refuses a presence that the exchange cannot follow, and trimmed means over a graph."""
-        presence, is_star = problem.presence, exchange.uniform and exchange.wait == 0
+        presence, is_mean = problem.presence, exchange.uniform and exchange.wait == 0
+        is_star = is_mean and exchange.links == ((SERVER, exchange.reporting),)
         if self.trimmed_share > 0.0 and not is_star:
             refuse("trim", self.trimmed_share, "0 but with a server that hears agents", "drop it")
         if presence is None:

@@ -115,12 +115,13 @@ class PaperElimination(NoisyMessages):
         return self.pool_epsilon(exchange) / exchange.reporting
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns epsilon, rounds, schedule_gap and scale, as numbers."""
+        """Returns epsilon, rounds, schedule_gap, scale and N, as numbers."""
         return {
             "epsilon": self._find_epsilon(exchange),
             "rounds": math.inf if self.rounds is None else float(self.rounds),
             "schedule_gap": math.nan if self.schedule_gap is None else self.schedule_gap,
             "scale": self.scale,
+            "reporting": float(exchange.reporting),
         } | self.scale_noise(exchange)
 
     @staticmethod
@@ -159,9 +160,9 @@ class PaperElimination(NoisyMessages):
 def _get_setting(epoch: Epoch) -> tuple[schedule.Setting, Scalar | None]:
     """Returns what the equations read, and the deviation of noise that is not Laplace."""
     params = epoch.params
-    setting = schedule.Setting(
-        epoch.arms, epoch.reporting, params["epsilon"], epoch.horizon, params["scale"]
-    )
+    # Where agents are absent, the noise of each is still that of N agents.
+    epsilon = params["epsilon"] * (params["reporting"] / epoch.reporting)
+    setting = schedule.Setting(epoch.arms, epoch.reporting, epsilon, epoch.horizon, params["scale"])
     if epoch.mechanism == LAPLACE:
         return setting, None
     level = jnp.log(8.0 * epoch.arms * epoch.number**2 * epoch.horizon)
