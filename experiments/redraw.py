@@ -23,6 +23,7 @@ from experiments import (
     arena_fronts_figures,
     audit,
     common,
+    conditions,
     differences,
     fig07_tradeoff,
     fig09_graphs,
@@ -132,4 +133,5 @@ WAYS: Mapping[str, Callable[..., Draw]] = {
     "arena_radius": arena_fronts_figures.radius_page,
     "audit": _audit,
     "worlds": worlds.page,
+    "conditions": conditions.page,
 }
