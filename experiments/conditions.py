@@ -41,7 +41,7 @@ ALT = (
     "logarithmic axis. Drift: CDP-MAB and KL-SE lose most and end close together; pooled UCB1 "
     "loses least. Absence: at 0.7 pooled policies and KL-SE have about three times their regret, "
     "GosInE and CDP-MAB about five times. Corruption: all grow at once and their intervals with "
-    "them; with the median, CDP-MAB stays level up to 0.1 and has about half of its regret at 0.2."
+    "them; with the median, CDP-MAB stays level up to 0.05 and has about half of its regret at 0.2."
 )
 QUICK = {"seeds": 10}
 

@@ -67,7 +67,7 @@ class Turns(fmab.Presence):
 
     def is_heard(self, occasion, agent):
         """Tells which agents are there."""
-        return (occasion.number + agent) % self.period != 0
+        return (occasion.number + agent.astype(occasion.number.dtype)) % self.period != 0
 
 
 @dataclass(frozen=True)

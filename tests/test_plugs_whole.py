@@ -20,10 +20,10 @@ from fmab_jax.core.scope import own_settings
 
 FILE = str(Path(plugs_whole.__file__))
 MEANS = np.array([0.9, 0.5, 0.1])
-WORLD, PRESENCE = "fading:0.1,0.5", "turns:2"
-PARAMS = {"epsilon_message": 8.0, "first": 50}
+WORLD, PRESENCE = "fading:0.1,0.4", "turns:3"
+PARAMS = {"epsilon_message": 1.0, "first": 50}
 RUN = {"horizon": 1200, "seeds": 8}
-WORDS = f"--plugin {FILE} --mechanism logistic --epsilon-message 8 --agents 4"
+WORDS = f"--plugin {FILE} --mechanism logistic --epsilon-message 1 --agents 4"
 SIZES = "--arms 3 --horizon 1200 --seeds 8"
 CONDITIONS = f"--world {WORLD} --presence {PRESENCE}"
 
@@ -66,15 +66,12 @@ def test_a_run_follows_all_parts():
     # Phase 1 has 150 slots, whatever the rewards; means fade after 120 of them.
     gap = 4 * (MEANS.max() - MEANS).mean()
     slots = data.time.values[data.time.values <= 150]
-    expected = gap * np.minimum(slots, 120) + 0.5 * gap * np.maximum(slots - 120, 0)
+    expected = gap * np.minimum(slots, 120) + 0.4 * gap * np.maximum(slots - 120, 0)
     assert np.allclose(data.regret.sel(time=slots), expected, rtol=1e-12)
-    # Phases of 50, 100 and 200 pulls: with every arm, rounds end at slots 150, 450 and 1050.
-    rounds = data.rounds_made.values
-    assert rounds.min() >= 1 and rounds.max() >= 3
-    # Two of four agents are absent.
-    assert (data.links.values[:, -1, 0] == 2 * rounds).all()
+    # Agent 2 misses round 1, agent 1 round 2, agents 0 and 3 miss round 3.
+    assert np.unique(data.links).tolist() == [0, 3, 6, 8]
     row = fmab.privacy_ledger(algorithm, 4)[0]
-    assert row.epsilon == 8.0 and "as claimed" in row.why
+    assert row.epsilon == 1.0 and "as claimed" in row.why
     plain = fmab.simulate(owner(**PARAMS), problem(), **options)
     assert (plain.regret != data.regret).any()
 
@@ -83,7 +80,7 @@ def test_a_sweep_keeps_all_parts_in_its_store():
     """Would catch parts that a store forgets, mixes up, or computes anew."""
     refuses("load a plug-in", fmab.sweep, "phased", problem(None, None), **RUN)
     base.load_plugin(FILE)
-    axes = {"world": [None, WORLD], "presence": ["turns:2", "turns:3"]}
+    axes = {"world": [None, WORLD], "presence": ["turns", PRESENCE]}
     study = dict(agents=4, arms=3, mechanism="logistic", **PARAMS, **axes, **RUN)
     curves = fmab.sweep("phased", **study).regret.isel(time=-1)
     kept = dict(keep="summary", outputs=["worst_regret"], store="store")
@@ -99,23 +96,23 @@ def test_commands_take_all_parts(capsys):
     """Would catch a command that knows only the package's own parts."""
     assert main(f"run phased {WORDS} --first 50 {SIZES} {CONDITIONS} --out r".split()) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    for fact in ("CDP-MAB in phases", "logistic noise", f"world {WORLD}", "presence turns"):
+    for fact in ("CDP-MAB in phases", "logistic noise", f"world {WORLD}", f"presence {PRESENCE}"):
         assert fact in printed
     assert Path("r.png").exists()
     Path("study.toml").write_text(
         'algorithm = "phased"\nhorizon = 1200\nseeds = 8\nkeep = "summary"\n'
         'outputs = ["worst_regret"]\n[problem]\nagents = 4\narms = 3\n'
         f'world = "{WORLD}"\npresence = "{PRESENCE}"\n'
-        '[parameters]\nmechanism = "logistic"\nepsilon_message = [8, 16]\nfirst = 50\n',
+        '[parameters]\nmechanism = "logistic"\nepsilon_message = [1, 8]\nfirst = 50\n',
         encoding="utf-8",
     )
     assert main(f"sweep study.toml --plugin {FILE} --out s".split()) == 0
     worst = fmab.open_sweep("s").worst_regret
-    assert worst.sel(epsilon_message=8) == fmab.load("r.nc").regret.isel(time=-1).max()
+    assert worst.sel(epsilon_message=1) == fmab.load("r.nc").regret.isel(time=-1).max()
     assert main(f"export s s.csv --plugin {FILE}".split()) == 0
     with Path("s.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert [float(row["worst_regret"]) for row in rows] == worst.values.tolist()
+    assert {float(row["worst_regret"]) for row in rows} == set(worst.values)
     assert main("plot s --x epsilon_message --out figure.png".split()) == 0
     assert Path("figure.png").exists()
     capsys.readouterr()
