@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import fmab_jax as fmab
-from experiments import claims, common, seen
+from experiments import claims, common, race_tables, seen
 from experiments.verdicts import HOLDS, LOOSENESS, Measured
 from fmab_jax.analysis.audit import LEVEL
 from fmab_jax.analysis.words import write_count
@@ -481,11 +481,17 @@ def _commands(_: Numbers) -> str:
     return _write_table(("command", "what it does"), lines)
 
 
+def _race(numbers: Numbers) -> str:
+    """Whether the guarantee of a plan holds."""
+    return race_tables.write_coverage(numbers.table("race_coverage"))
+
+
 BLOCKS = (
     Block("README.md", "which", _choices),
     Block("docs/algorithms.md", "algorithms", _algorithms),
     Block("docs/results.md", "outputs", _outputs),
     Block("docs/commands.md", "commands", _commands),
+    Block("docs/plan.md", "race_coverage", _race),
     Block("docs/theory.md", "theory_shown", _theory_shown),
     Block("docs/theory.md", "theory_lost", _theory_lost),
     Block("docs/note.md", "note_cost", _note_cost),

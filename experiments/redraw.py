@@ -29,6 +29,8 @@ from experiments import (
     fig09_graphs,
     fig13_heterogeneity,
     figures,
+    linear,
+    noises,
     pictures,
     table2_fig11_hybrid,
     worlds,
@@ -134,4 +136,6 @@ WAYS: Mapping[str, Callable[..., Draw]] = {
     "audit": _audit,
     "worlds": worlds.page,
     "conditions": conditions.page,
+    "linear": linear.page,
+    "noises": noises.page,
 }

@@ -59,7 +59,9 @@ from fmab_jax.core.rewards import Gaussian as Gaussian
 from fmab_jax.core.rewards import Law as Law
 from fmab_jax.core.rewards import Ratings as Ratings
 from fmab_jax.core.worlds.base import World as World
+from fmab_jax.core.worlds.contextual import ContextualWorld as ContextualWorld
 from fmab_jax.core.worlds.drifting import Drifting as Drifting
+from fmab_jax.core.worlds.linear import Linear as Linear
 from fmab_jax.mechanisms.base import Mechanism as Mechanism
 from fmab_jax.parameters import parameter as parameter
 from fmab_jax.planning.plan import plan as plan

@@ -156,6 +156,7 @@ def bases():
         | dict.fromkeys(("init", "add", "merge", "finish"), len),
         "Gaussian": {"sd": 0.5},
         "Drifting": {"changes": 1},
+        "Linear": {"dimension": 1},
         "Ratings": {"levels": [0, 1]},
         "parameter": {"kind": Real(), "help": "x"},
         "simulate": {"algorithm": RUN, "problem": PROBLEM, "horizon": 50, "seeds": 2},
@@ -206,6 +207,7 @@ USUAL = {
     "Exchange": "agents weights reporting wait vectors numbers views links alone exact",
     "Gaussian": "sd",
     "Drifting": "changes share",
+    "Linear": "dimension",
     "Ratings": "levels",
     "simulate": (
         "algorithm problem horizon seeds root_seed times spacing batch sum_agents devices progress"
@@ -224,8 +226,8 @@ USUAL = {
     "find_leak": "algorithm agents view delta",
     "at_leak": "algorithm leak agents view",
     "plan": (
-        "problem horizon leak view links bits server within confidence candidates strict time "
-        "max_seeds root_seed store"
+        "problem horizon leak view means_error links bits server within confidence candidates "
+        "strict time max_seeds root_seed store"
     ),
     "confidence_band": "values level kind resamples seed",
     "paired_difference": "first second",
@@ -291,6 +293,7 @@ DOORS = {
     "single_mab(epsilon)": fmab.single_mab,
     "Problem(means)": fmab.Problem,
     "Problem(means, 3)": lambda v: fmab.Problem(v, 3),
+    "Problem(means_error)": lambda v: fmab.Problem([0.9, 0.5], 3, means_error=v),
     "Problem.uniform(agents)": lambda v: fmab.Problem.uniform(v, 3),
     "Problem.uniform(arms)": lambda v: fmab.Problem.uniform(3, v),
     "Problem.heterogeneous(spread)": lambda v: fmab.Problem.heterogeneous(3, 4, v),

@@ -133,7 +133,9 @@ def test_commands_parse(page, monkeypatch, tmp_path):
     """Would catch a command in a document with an option that there is not."""
     own = executed_classes(ROOT / "docs/own_algorithm.md", monkeypatch)
     short = executed_classes(ROOT / "README.md", monkeypatch)
-    for owner in (own.Steeper, own.Batched, own.Moss, own.Relayed, short.Doubling):
+    world = executed_classes(ROOT / "docs/own_world.md", monkeypatch)
+    owners = own.Steeper, own.Batched, own.Moss, own.Relayed, short.Doubling, world.LinUCB
+    for owner in owners:
         monkeypatch.setitem(base._loaded, owner.name, owner)
     monkeypatch.chdir(tmp_path)
     # A command that takes a file of somebody's own loads it.

@@ -12,12 +12,15 @@ import scipy.stats
 from refusals import refuses
 
 import fmab_jax as fmab
-from fmab_jax import mechanisms
 from fmab_jax.algorithms import base
 from fmab_jax.cli.main import main
-from fmab_jax.core import plugins, presences, worlds
+from fmab_jax.core import plugins
+from fmab_jax.core.presences import PRESENCES
 from fmab_jax.core.scope import own_settings
+from fmab_jax.core.worlds import WORLDS
+from fmab_jax.mechanisms import MECHANISMS
 
+TABLES = base, MECHANISMS, WORLDS, PRESENCES
 FILE = str(Path(plugs_whole.__file__))
 MEANS = np.array([0.9, 0.5, 0.1])
 WORLD, PRESENCE = "fading:0.1,0.4", "turns:3"
@@ -32,8 +35,8 @@ CONDITIONS = f"--world {WORLD} --presence {PRESENCE}"
 def _forget(tmp_path, monkeypatch):
     """Runs a test in an empty folder, with no plug-in loaded before or after it."""
     monkeypatch.chdir(tmp_path)
-    for module in (base, mechanisms, worlds, presences):
-        monkeypatch.setattr(module, "_loaded", {})
+    for table in TABLES:
+        monkeypatch.setattr(table, "_loaded", {})
     monkeypatch.setattr(plugins, "_executed", {})
 
 
@@ -132,8 +135,8 @@ def test_ledger_and_audit_take_the_noise(capsys):
     assert "contradicted" not in capsys.readouterr().err
     text = Path(FILE).read_text("utf-8").replace("return 1.0 / scale", "return 0.2 / scale")
     Path("false.py").write_text(text, "utf-8")
-    for module in (base, mechanisms, worlds, presences):
-        module._loaded.clear()
+    for table in TABLES:
+        table._loaded.clear()
     plugins._executed.clear()
     assert main(f"audit phased --plugin false.py {words}".split()) == 1
     assert "the claim is contradicted" in capsys.readouterr().err

@@ -24,8 +24,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fmab_jax import mechanisms
-from fmab_jax.core import presences, worlds
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.laws import LAWS_BY_NAME, check_class
 from fmab_jax.core.ledgers import ACTIONS as ACTIONS  # so that plug-ins import from here
@@ -43,14 +41,14 @@ from fmab_jax.core.outputs import OF_RESULTS, Output
 from fmab_jax.core.plugins import defined_in, file_of, foreign_refused, source_digest
 from fmab_jax.core.plugins import imported as import_file
 from fmab_jax.core.plugins import imported_module as import_name
-from fmab_jax.core.presences import Presence
+from fmab_jax.core.presences import PRESENCES, Presence
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import Record
 from fmab_jax.core.trials import Trial
-from fmab_jax.core.worlds import World
+from fmab_jax.core.worlds import WORLDS, World
 from fmab_jax.errors import PlainText, check_frozen_class, did_you_mean, real, refuse
-from fmab_jax.mechanisms import Mechanism
+from fmab_jax.mechanisms import MECHANISMS, Mechanism
 from fmab_jax.parameters import Configurable, parameters_of
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
@@ -415,17 +413,17 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
     for law in laws:
         check_class(law, spec)
     for noise in noises:
-        mechanisms.check_class(noise, spec)
+        MECHANISMS.check_class(noise, spec)
     for world in changing:
-        worlds.check_class(world, spec)
+        WORLDS.check_class(world, spec)
     for presence in absences:
-        presences.check_class(presence, spec)
+        PRESENCES.check_class(presence, spec)
     for definition in (*owners, *laws, *noises, *changing, *absences):
         source_digest(definition)  # cached now, because the files may change later
     LAWS_BY_NAME.update({law.name: law for law in laws})
-    mechanisms.register(noises)
-    worlds.register(changing)
-    presences.register(absences)
+    MECHANISMS.register(noises)
+    WORLDS.register(changing)
+    PRESENCES.register(absences)
     _loaded.update({owner.name: owner for owner in owners})
     return owners
 

@@ -12,7 +12,7 @@ import numpy as np
 from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.core.ledgers import BITS, LAPLACE
 from fmab_jax.errors import count, real
-from fmab_jax.mechanisms import find_mechanisms, mechanism_of
+from fmab_jax.mechanisms import MECHANISMS
 from fmab_jax.mechanisms.gaussian import gaussian_epsilon
 from fmab_jax.mechanisms.laplace_sums import sum_epsilon
 
@@ -93,8 +93,12 @@ def epsilon_at(
     """
     if law not in (LAPLACE, BITS) and shares is not None:
         # A file may name a mechanism of a plug-in that is not loaded.
-        known = law.partition(":")[0] in find_mechanisms()
-        return mechanism_of(law).epsilon(shares[0], over, delta) if known else math.inf
+        known = law.partition(":")[0] in MECHANISMS.find()
+        return (
+            MECHANISMS.parse(law, "mechanism").epsilon(shares[0], over, delta)
+            if known
+            else math.inf
+        )
     if math.isinf(epsilon) and shares is not None:
         whole, left, number = shares
         return (
@@ -158,8 +162,8 @@ def leak_of(
         return epsilon_at(epsilon, over, delta, law, shares)
 
     rho, mu = 0.5 * epsilon * epsilon, 0.0 if epsilon == 0.0 else math.inf
-    if law not in (LAPLACE, BITS) and shares and law.partition(":")[0] in find_mechanisms():
-        mechanism, noises = mechanism_of(law), max(over, 1)
+    if law not in (LAPLACE, BITS) and shares and law.partition(":")[0] in MECHANISMS.find():
+        mechanism, noises = MECHANISMS.parse(law, "mechanism"), max(over, 1)
         rho = mechanism.zcdp(shares[0], noises)
         mu = mechanism.gdp(shares[0], noises)
     if rewards == 1:

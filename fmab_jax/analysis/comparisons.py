@@ -20,8 +20,10 @@ import xarray as xr
 
 from fmab_jax.analysis import questions, summary, words
 from fmab_jax.analysis.bands import fieller, student_quantile
+from fmab_jax.analysis.budgets import summarise_runs
 from fmab_jax.analysis.costs import read_cost
 from fmab_jax.analysis.questions import list_differences, write_label
+from fmab_jax.analysis.rows import find_places
 from fmab_jax.analysis.statements import Comparison, Participant, Question
 from fmab_jax.analysis.tables import check_result
 from fmab_jax.core.shapes import Record
@@ -108,7 +110,10 @@ def compare(
 
 
 def compare_all(
-    data: xr.Dataset | Mapping[str, xr.Dataset], *, level: float = 0.95
+    data: xr.Dataset | Mapping[str, xr.Dataset],
+    *,
+    level: float = 0.95,
+    where: Sequence[str] | str = (),
 ) -> list[Comparison]:
     """Compares the configurations of a sweep, or runs by their labels, with Holm's adjustment.
 
@@ -121,6 +126,8 @@ def compare_all(
     Args:
         data: The results of a sweep, or runs of one configuration by their labels.
         level: Confidence level of each interval, in (0, 1).
+        where: Conditions of the configurations to compare, such as "links_max<=400", as in
+            `overview`. p-values do not account for conditions on regret.
 
     Returns:
         Comparisons; none where there is one configuration of a question only, or where seeds are
@@ -139,11 +146,11 @@ def compare_all(
     """
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
     if isinstance(data, xr.Dataset) and {"regret", "regret_mean"} & set(data):
-        return adjust_p_values(_compare_grid(data, level))
+        return adjust_p_values(_compare_grid(data, level, where))
     if not isinstance(data, Mapping) or isinstance(data, xr.Dataset) or not data:
         allowed = "the results of a sweep, or runs by label"
         refuse("data", type(data).__name__, allowed, "write {'label': data}")
-    runs = {str(label): run for label, run in data.items()}
+    runs = {str(label): run for label, run in data.items() if not where or find_places(run, where)}
     comparisons, has_unlike = compare_runs(runs, level)
     if has_unlike:
         warnings.warn(questions.DIFFERENT_QUESTIONS, stacklevel=2)
@@ -196,7 +203,7 @@ def compare_runs(runs: Mapping[str, xr.Dataset], level: float) -> tuple[list[Com
     return adjust_p_values(compared), len({*base.values()}) > 1
 
 
-def _compare_grid(data: xr.Dataset, level: float) -> list[Comparison]:
+def _compare_grid(data: xr.Dataset, level: float, where: Sequence[str] | str) -> list[Comparison]:
     if "seeds" not in data:
         refuse("data", "without seeds", "a result with seeds", "pass it unchanged")
     data = check_result(data)
@@ -210,7 +217,8 @@ def _compare_grid(data: xr.Dataset, level: float) -> list[Comparison]:
         return cell._replace(root_seed=cell.root_seed or 0)
 
     comparisons = []
-    for first, second in questions.list_contrasts(data):
+    places = find_places(data, where) if where else None
+    for first, second in questions.list_contrasts(data, places):
         if min(seeds[first], seeds[second]) < 2:
             continue
         differ = [name for i, name in enumerate(dims) if first[i] != second[i]]
@@ -317,7 +325,9 @@ def _compare_pair(first: _Run, second: _Run, labels: tuple[str, str], level: flo
     p_value = min(1.0, times * chance)
     return Comparison(
         participants=tuple(
-            Participant.from_cost(label, run.number, run.mean, read_cost(run.data))
+            Participant.from_cost(label, run.number, run.mean, read_cost(run.data))._replace(
+                spent=_read_spending(run)
+            )
             for label, run in zip(labels, (first, second), strict=True)
         ),
         question=_combine_questions(first, second),
@@ -333,6 +343,14 @@ def _compare_pair(first: _Run, second: _Run, labels: tuple[str, str], level: flo
         p_value=p_value,
         adjusted=p_value,
     )
+
+
+def _read_spending(run: _Run) -> dict[str, float]:
+    """Returns what single runs spend, as far as the result says it."""
+    data = run.data
+    if not {"priced", "side"} <= {*data.coords} or not {"links", "links_mean"} & {*data}:
+        return {}
+    return summarise_runs(data if run.seeds is None else data.isel(seed=slice(run.number)))
 
 
 def _combine_questions(first: _Run, second: _Run) -> Question:

@@ -12,6 +12,7 @@ import xarray as xr
 
 from fmab_jax.algorithms.base import Algorithm, collect_algorithms
 from fmab_jax.analysis.accountant import DELTA, epsilon_at
+from fmab_jax.analysis.budgets import is_priced
 from fmab_jax.core.ledgers import read_rows
 from fmab_jax.core.shapes import Record
 from fmab_jax.errors import choice, price, refuse
@@ -198,8 +199,7 @@ def _average_links(data: xr.Dataset) -> float:
     if "seed" in last.dims:
         seeds = int(data["seeds"]) if "seeds" in data else last.sizes["seed"]
         last = last.isel(seed=slice(seeds)).mean("seed")
-    priced = data.priced.values | (data.side.values == "server")
-    return float(np.asarray(last.values)[priced].sum())
+    return float(np.asarray(last.values)[is_priced(data)].sum())
 
 
 def write_leak(cost: Cost) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import operator
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -14,11 +13,19 @@ import pandas as pd
 import xarray as xr
 
 from fmab_jax.algorithms.families.elimination import Elimination
-from fmab_jax.analysis import costs, privacy
+from fmab_jax.analysis import budgets, costs, privacy
+from fmab_jax.analysis.rows import (
+    EVENT_COLUMNS,
+    LOST,
+    check_list,
+    find_key,
+    iterate_rows,
+    select_rows,
+)
 from fmab_jax.analysis.tables import final_table, list_scalar_outputs
 from fmab_jax.analysis.words import is_number, list_facts, write_label, write_short
 from fmab_jax.core.shapes import Record
-from fmab_jax.errors import choice, did_you_mean, flag, parse_number, refuse
+from fmab_jax.errors import choice, flag, parse_number
 from fmab_jax.parameters import parameters_of
 from fmab_jax.run.attributes import json_attr
 
@@ -34,17 +41,10 @@ _LATEX |= {letter: f"\\{name}" for letter, name in zip("\\^~<>", _COMMANDS, stri
 _LATEX |= {letter: f"$\\{name}$" for letter, name in zip("±εδ∞×", _SYMBOLS, strict=True)}
 # Letters of a line in the heading of a column of short numbers.
 _NARROW = 9
+# Columns that a table has only where they are named; `records` have them.
+_OPTIONAL = {*budgets.COLUMNS} - {"links", "links_max"}
 _POWERS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _RAISED = re.compile("[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
-# Columns that rows can be sorted by, besides the swept parameters.
-_COLUMNS = {"regret": "regret", "rounds": "rounds_made", "cost": "cost", "seeds": "seeds"}
-_COLUMNS |= {"lost": "best_arm_lost", "worse": "worse_arm_played", "leak": "leak_epsilon"}
-# Where means change, no arm is lost.
-LOST = _COLUMNS["lost"]
-_EVENT_COLUMNS = (
-    ("lost", "best arm lost", LOST),
-    ("worse", "worse arm played", _COLUMNS["worse"]),
-)
 
 
 @dataclass(frozen=True, repr=False)
@@ -125,7 +125,7 @@ def overview(
     peer_price: float = 1.0,
     sort: str | None = None,
     descending: bool = False,
-    where: Sequence[str] = (),
+    where: Sequence[str] | str = (),
     columns: Sequence[str] | None = None,
 ) -> Overview:
     """Returns what every configuration of a result ends with: a table that shows itself.
@@ -138,14 +138,16 @@ def overview(
         level: As in `final_table`.
         server_price: c1, of an agent-server link.
         peer_price: c2, of an agent-agent link on the meter that is priced.
-        sort: A swept parameter, or regret, rounds, cost, seeds, lost, worse, leak, links, or links_
-            and a meter; by default rows have the order of the grid.
+        sort: A swept parameter, or regret, rounds, cost, seeds, lost, worse, leak, links,
+            links_p95, links_max, the same of numbers and bits, links_ and a meter, or another
+            column of csv; by default rows have the order of the grid.
         descending: Largest first.
-        where: Conditions that rows fulfil, such as ("links<=500", "regret<1e5"): a name as in
-            ``sort``; one of <, <=, >, >=; a number.
+        where: Conditions that rows fulfil, such as "links_max<=500, regret<1e5", or a list of them:
+            a column of numbers as in ``sort``; one of <=, >=, <, >, ==, !=; a number.
         columns: Names of the columns wanted, in this order: swept parameters, leak, regret,
-            interval, percent, rounds, links, cost, seeds, lost, worse, and outputs that were asked
-            for and are a number of each seed; by default all.
+            interval, percent, rounds, links (of each meter), links_p95, links_max, the same of
+            numbers and bits, cost, seeds, lost, worse, and outputs that were asked for and are a
+            number of each seed; by default all except links_p95, numbers and bits.
 
     Raises:
         ValueError: If ``data`` is no such result, or another argument is out of range.
@@ -164,28 +166,17 @@ def overview(
     """
     flag("descending", descending)
     table = final_table(data, level=level, server_price=server_price, peer_price=peer_price)
-    dims, meters = [str(name) for name in table.seeds.dims], table.meter.values.tolist()
-    keys = {name: key for name, key in _COLUMNS.items() if key != LOST or key in table}
-    keys |= {f"links_{meter}": f"links_{meter}" for meter in meters}
-    keys |= {"links": f"links_{meters[0]}"} if len(meters) == 1 else {}
-    # A swept round budget is called rounds, too; then that name is the budget's.
-    keys = {name: name for name in dims} | {n: key for n, key in keys.items() if n not in dims}
+    dims = [str(name) for name in table.seeds.dims]
     rows = [row for row in iterate_rows(table, data) if row["seeds"]]
-    if sort is not None:
-        key = _find_key("sort", sort, sort, keys)
-        # NaN, where there are less than two seeds, has no place in an order: it comes last.
-        finite_rows = [row for row in rows if row[key] == row[key]]
-        nan_rows = [row for row in rows if row[key] != row[key]]
-        finite_rows.sort(key=lambda row: (isinstance(row[key], str), row[key]), reverse=descending)
-        rows = finite_rows + nan_rows
-    for condition in _check_list("where", where):
-        fulfils = _parse_condition(condition, keys)
-        rows = [row for row in rows if fulfils(row)]
+    rows = select_rows(rows, table, data, sort=sort, descending=descending, where=where)
     table_columns = _build_columns(rows, table, list_scalar_outputs(data))
-    if columns is not None:
+    if columns is None:
+        hidden = _OPTIONAL.difference(dims) | ({"links_max"} if not table.sizes["meter"] else set())
+        table_columns = [column for column in table_columns if column[0] not in hidden]
+    else:
         names = {name: name for name, *_ in table_columns}
         keys_shown = [
-            _find_key("columns", name, name, names) for name in _check_list("columns", columns)
+            find_key("columns", name, name, names) for name in check_list("columns", columns)
         ]
         table_columns = [
             column
@@ -206,23 +197,6 @@ def overview(
         remarks=tuple(write_remarks(table, data)),
         ledger=tuple(privacy.write_lines(ledger)) if ledger else (),
     )
-
-
-def iterate_rows(table: xr.Dataset, data: xr.Dataset) -> Iterator[Record]:
-    """Yields the final values of each configuration by name; ``leak`` is a `costs.Cost`."""
-    dims = [str(name) for name in table.seeds.dims]
-    scalars = [str(name) for name, array in table.data_vars.items() if "meter" not in array.dims]
-    message = None if "epsilon_message" in dims else data.coords.get("epsilon_message")
-    for place in np.ndindex(table.seeds.shape):
-        at = dict(zip(dims, place, strict=True))
-        cell = table.isel(at)
-        row = {name: cell[name].item() for name in (*dims, *scalars)}
-        row["leak"] = costs.read_exposure(cell)
-        row["leak_view"] = row["leak"].view
-        if message is not None:
-            row["epsilon_message"] = message.isel(at, missing_dims="ignore").item()
-        links = zip(table.meter.values.tolist(), cell.links.values.tolist(), strict=True)
-        yield row | {f"links_{meter}": number for meter, number in links}
 
 
 def compute_half_width(row: Record, name: str = "regret") -> float:
@@ -268,49 +242,20 @@ def _build_columns(
         ("percent", "±, %\nof it", cells(write_percent)),
         ("rounds", rounds, number("rounds_made")),
         *(("links", f"links\n{meter}", number(f"links_{meter}")) for meter in meters),
+        *(
+            (name, budgets.write_heading(name, "\n"), number(name))
+            for name in budgets.COLUMNS
+            if name != "links" and name in table.data_vars
+        ),
         ("cost", "cost", number("cost")),
         ("seeds", "seeds", [f"{row['seeds']:,}" for row in rows]),
         *(
             (name, f"{heading}\n{share}", event(key))
-            for name, heading, key in _EVENT_COLUMNS
+            for name, heading, key in EVENT_COLUMNS
             if key in table
         ),
         *((name, name.replace("_", "\n", 1), asked_for(name)) for name in outputs),
     ]
-
-
-_CONDITION = re.compile(r"\s*([\w.-]+)\s*(<=|>=|<|>)\s*(\S+)\s*", re.ASCII)
-_TESTS: dict[str, Callable[[float, float], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-
-
-def _parse_condition(text: object, keys: Mapping[str, str]) -> Callable[[Record], bool]:
-    """Returns a predicate of rows; an unknown value fulfils no condition."""
-    match = _CONDITION.fullmatch(text) if isinstance(text, str) else None
-    bound = parse_number(match[3]) if match else None
-    if match is None or bound is None or bound != bound:
-        remedy = "write a column, one of < <= > >=, and a number"
-        refuse("where", text, "a condition such as links<=500", remedy)
-    key, test = _find_key("where", text, match[1], keys), _TESTS[match[2]]
-    return lambda row: isinstance(row[key], (int, float)) and bool(test(row[key], bound))
-
-
-def _check_list(field: str, values: object) -> Sequence[object]:
-    if not isinstance(values, (list, tuple)):
-        refuse(field, values, "a list of texts", "write it in brackets, each in quotes")
-    return values
-
-
-def _find_key(field: str, value: object, name: object, keys: Mapping[str, str]) -> str:
-    """Returns the key of a column in a row, by the name of the column."""
-    if not isinstance(name, str) or name not in keys:
-        remedy = did_you_mean(name, keys, "choose a column")
-        refuse(field, value, f"about one of {', '.join(keys)}", remedy)
-    return keys[name]
 
 
 def _write_legend(table: xr.Dataset, share: str) -> str:
@@ -318,13 +263,15 @@ def _write_legend(table: xr.Dataset, share: str) -> str:
     prices = f"{attrs['server_price']:g} per server link, {attrs['peer_price']:g} per peer link"
     peers = table.meter.values[((table.side == "peer") & table.priced).values]
     prices += f" ({', '.join(map(str, peers))})" * bool(len(peers))
-    events = ", ".join(heading for _, heading, key in _EVENT_COLUMNS if key in table).capitalize()
+    events = ", ".join(heading for _, heading, key in EVENT_COLUMNS if key in table).capitalize()
+    counted = f"{events} at T: seeds, with the {share} Clopper-Pearson interval.\n"
     return (
         f"Regret, rounds, links and cost are means over the seeds; ± half the\n"
         f"{attrs['description']}.\n"
-        f"Links are those of completed rounds.\n"
+        f"Links are those of completed rounds; max: the most of a run, on the meters that have a "
+        f"price.\n"
         f"{costs.LEAK_NOTE}.\n"
-        f"{events} at T: seeds, with the {share} Clopper-Pearson interval.\n"
+        f"{counted if events else ''}"
         f"Cost: {prices}."
     )
 

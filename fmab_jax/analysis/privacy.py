@@ -29,7 +29,7 @@ from fmab_jax.analysis.words import write_number
 from fmab_jax.core.binomials import MAX_TRIALS
 from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.core.ledgers import LAPLACE, read_rows
-from fmab_jax.core.presences import Presence, presence_of
+from fmab_jax.core.presences import PRESENCES, Presence
 from fmab_jax.core.shapes import Record
 from fmab_jax.errors import count, flag, refuse
 from fmab_jax.run.configs import build_exchange
@@ -155,7 +155,7 @@ def privacy_ledger(
     if distinct and not isinstance(algorithm, NoisyMessages):
         allowed = f"False for {algorithm.name}, whose rewards may enter several messages"
         refuse("distinct_messages", distinct, allowed, "leave it out")
-    who = None if presence is None else presence_of(presence)
+    who = None if presence is None else PRESENCES.parse(presence, "presence")
     exchange = build_exchange(algorithm, agents)
     with refuse_errors(type(algorithm)):
         rows = ledger_of(algorithm, exchange, who)

@@ -56,6 +56,8 @@ def read_question(data: xr.Dataset) -> Record:
     if isinstance(problem, dict):
         study |= problem
         study["problem"] = problem.get("means", problem.get("probabilities", "drawn"))
+        if "means_error" in problem:
+            study["problem"] += f" with standard error {problem['means_error']!r}"
     if problem == "Drawn":
         seed = study.get("fixed_instance")
         fixed = f"the instance of seed {seed} under root seed {study.get('root_seed')}"
@@ -78,24 +80,33 @@ def list_differences(first: Mapping[str, object], second: Mapping[str, object]) 
     return [name for name in first if name in second and first[name] != second[name]]
 
 
-def list_contrasts(data: xr.Dataset) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+def list_contrasts(
+    data: xr.Dataset, places: Sequence[tuple[int, ...]] | None = None
+) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Returns the pairs of configurations to compare, by their indices.
 
     Args:
         data: Results with ``seeds`` over the swept parameters.
+        places: The configurations that take part, in the order of the grid; by default all. If the
+            reference is none of them, the first is.
     """
     dims = [str(name) for name in data.seeds.dims]
     base = tuple(find_reference(data[name]) for name in dims)
     still = [i for i, name in enumerate(dims) if name in QUESTIONS]
-    if data.seeds.size <= ALL_PAIRS:
-        pairs = combinations(list(np.ndindex(*(data.sizes[name] for name in dims))), 2)
+    if places is None:
+        places = list(np.ndindex(*(data.sizes[name] for name in dims)))
+    elif base not in places and places:
+        base = places[0]
+    if len(places) <= ALL_PAIRS:
+        pairs = combinations(places, 2)
         return [(a, b) for a, b in pairs if all(a[i] == b[i] for i in still)]
+    allowed = {*places}
     return [
-        ((*base[:i], value, *base[i + 1 :]), base)
+        (place, base)
         for i, name in enumerate(dims)
         if i not in still
         for value in range(data.sizes[name])
-        if value != base[i]
+        if value != base[i] and (place := (*base[:i], value, *base[i + 1 :])) in allowed
     ]
 
 

@@ -47,6 +47,8 @@ class Participant(NamedTuple):
         accountant: "pure", or the delta up to which the leak holds.
         trust: Who is trusted with what, in words.
         links: Mean number of links at T; NaN for unknown.
+        spent: Priced links, numbers and bits of a run: mean, 95 % quantile and maximum, by the
+            names of columns such as "links_max".
     """
 
     label: str
@@ -57,6 +59,7 @@ class Participant(NamedTuple):
     accountant: str | float = "pure"
     trust: str = ""
     links: float = math.nan
+    spent: Mapping[str, float] = {}  # noqa: RUF012
 
     @classmethod
     def from_cost(cls, label: str, seeds: int, mean: float, cost: Cost) -> Participant:

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 import xarray as xr
 
-from fmab_jax.analysis import summary
+from fmab_jax.analysis import budgets, summary
 from fmab_jax.analysis.bands import EVENTS, compute_moments_band, lost_interval, student_quantile
 from fmab_jax.analysis.costs import communication_cost, list_prices, read_exposure
 from fmab_jax.core.shapes import Record
@@ -47,13 +47,16 @@ def final_table(
 
     Returns:
         A Dataset over the swept parameters: ``regret``, ``cost`` and ``rounds_made``, means over
-        the seeds, each with ``_lower`` and ``_upper`` (Student t); ``links`` by meter;
+        the seeds, each with ``_lower`` and ``_upper`` (Student t); ``links`` by meter, the mean;
+        ``links_p95`` and ``links_max``, what 95 % of the runs do not exceed and the largest, of the
+        links that are priced; ``numbers`` and ``bits``, means, and the same two of them;
         ``leak_epsilon``, the epsilon of one reward in what is sent, over the whole run, against
         whoever sees most of it (0 where nothing is sent, NaN where the result does not say);
         ``seeds``, ``undecided`` (seeds still exploring at T), ``best_arm_lost`` and
         ``worse_arm_played``, each with the Clopper-Pearson ``_lower`` and ``_upper``. Outputs that
         were asked for and are a number of each seed are means with intervals, like regret.
-        Configurations with fewer than 2 seeds, of an unfinished sweep, have NaN.
+        Configurations with fewer than 2 seeds, of an unfinished sweep, have NaN. What a result of
+        an older version does not say is absent.
 
     Raises:
         ValueError: If ``data`` is no such result, or another argument is out of range.
@@ -123,6 +126,7 @@ def _compute_arrays(
     names = [f"{name}{end}" for name in names for end in ("", *_ENDS)] + ["leak_epsilon"]
     names += [name for name in _COUNTS if name not in EVENTS or name in events]
     names += [f"{name}{end}" for name in events for end in _ENDS]
+    names += [name for name in budgets.list_columns(data) if name != "links"]
     unknown = np.full(data.sizes["meter"], np.nan)
     links = np.array([row.get("links", unknown) for row in rows]).reshape(*shape, -1)
     return {name: (dims, column(name)) for name in names} | {"links": ([*dims, "meter"], links)}
@@ -153,7 +157,9 @@ def _compute_final_row(
     band, events = {}, [name for name in EVENTS if name in cell]
     if "regret" in cell:
         # Read once, where it is not in memory; by the rows of the last slot alone.
-        names = ["links", "regret", "rounds_made", "chosen_arm", *events, *outputs]
+        decisions = [name for name in ("chosen_arm",) if name in cell]
+        names = ["links", "regret", "rounds_made", *decisions, *events, *outputs]
+        names += [name for name in ("numbers_sent", "number_bits") if name in cell]
         last = cell[names].isel(seed=slice(seeds), time=-1).load()
         links = np.asarray(last.links.transpose("seed", "meter"), np.float64).mean(axis=0)
         series = {name: last[name] for name in ("regret", "rounds_made", *outputs)}
@@ -161,7 +167,8 @@ def _compute_final_row(
         series["cost"] = communication_cost(last, *prices_pair)
         moments = {name: _compute_moments(np.asarray(values)) for name, values in series.items()}
         counts = {name: int(last[name].values.sum()) for name in events}
-        counts["undecided"] = int((last.chosen_arm.values < 0).sum())
+        counts["undecided"] = sum(int((last[name].values < 0).sum()) for name in decisions)
+        spent = budgets.summarise_runs(last)
     else:
         names = ["rounds_made", *outputs]
         moments = {n: (float(cell[f"{n}_mean"]), float(cell[f"{n}_variance"])) for n in names}
@@ -177,7 +184,8 @@ def _compute_final_row(
             _, half = compute_look_band(seeds, mean, covariance, level)
             band = {"regret_lower": mean[-1] - half[-1], "regret_upper": mean[-1] + half[-1]}
         counts = {name: int(cell[name]) for name in (*events, "undecided")}
-    row: Record = {"links": links, **counts}
+        spent = budgets.summarise_runs(cell)
+    row: Record = {**spent, "links": links, **counts}
     for name, (middle, variance) in moments.items():
         width = student_quantile(seeds - 1, level) * math.sqrt(max(variance, 0.0) / seeds)
         row |= {name: middle, f"{name}_lower": middle - width, f"{name}_upper": middle + width}

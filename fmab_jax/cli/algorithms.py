@@ -1,4 +1,4 @@
-"""Lists all algorithms, reward laws, worlds and presences, those of plug-ins among them.
+"""Lists all algorithms, reward laws, worlds, presences and noises, those of plug-ins among them.
 
 Where they are from, who is heard, who is trusted, and their parameters.
 
@@ -9,6 +9,7 @@ Examples:
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 
 from fmab_jax.cli.options import Call
@@ -24,12 +25,16 @@ def execute(call: Call) -> None:
     """Prints the table."""
     from fmab_jax.algorithms.base import list_algorithms
     from fmab_jax.core.laws import usages
-    from fmab_jax.core.presences import find_presences
-    from fmab_jax.core.worlds import find_worlds
+    from fmab_jax.core.presences import PRESENCES
+    from fmab_jax.core.worlds import WORLDS
+    from fmab_jax.mechanisms import MECHANISMS
 
     keys = ("name", "source", "communication", "trusted")
     rows = [[*(x[key] for key in keys), ", ".join(x["parameters"])] for x in list_algorithms()]
     print_rows(("name", "source", "who is heard", "who is trusted", "parameters"), rows)
     print(f"Reward laws, for --rewards: {usages()}")
-    print(f"Worlds, for --world: {usages(find_worlds())}")
-    print(f"Presences, for --presence: {usages(find_presences())}")
+    print(f"Worlds, for --world: {usages(WORLDS.find())}")
+    print(f"Presences, for --presence: {usages(PRESENCES.find())}")
+    print("Noises, for --mechanism:")
+    for name, owner in sorted(MECHANISMS.find().items()):
+        print(f"  {name:<18} {(inspect.getdoc(owner) or '').partition(chr(10))[0]}")

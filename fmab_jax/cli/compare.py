@@ -9,13 +9,15 @@ Examples:
   fmab compare runs/eps --where epsilon=0.1 --against epsilon=1
   fmab compare runs/eps runs/ring --where epsilon=0.1 --against graph=ring
   fmab compare eps.nc
+  fmab compare runs/eps --where "links_max<=400"
 """
 
 from __future__ import annotations
 
 import os
+import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -38,7 +40,8 @@ if TYPE_CHECKING:
 
 _NOTE = """\
 Regret at T: means over the seeds. Difference: first minus second; per cent: of
-the second. Each {share} interval holds by itself. Links: mean at T.
+the second. Each {share} interval holds by itself. Links, numbers, bits by T:
+means, what 95 % of the runs do not exceed, and the most of a run.
 {leak}."""
 
 
@@ -48,8 +51,9 @@ class Options:
 
     results: tuple[str, ...] = option((), metavar="PATH", word=True)
     """One or two: sweeps' folders, or .nc files of fmab run, fmab export or fmab_jax.save."""
-    where: tuple[str, ...] = option((), metavar="NAME=VALUE", default_text="all")
-    """Values of the first configuration."""
+    where: tuple[str, ...] = option((), metavar="NAME=VALUE|CONDITION", default_text="all")
+    """With --against, values of the first configuration; of one result without --against,
+    conditions of the configurations to compare, as in fmab show."""
     against: tuple[str, ...] = option((), metavar="NAME=VALUE", default_text="all")
     """Values of the second one; what is not named here is as in --where."""
     level: float = option(0.95, kind=LEVEL)
@@ -58,7 +62,10 @@ class Options:
 
 def execute(call: Call[Options]) -> None:
     """Compares, and prints a table and a sentence for each comparison."""
+    import numpy as np
+
     from fmab_jax.analysis import comparisons
+    from fmab_jax.analysis.rows import find_places
     from fmab_jax.analysis.words import list_facts
 
     options = call.options
@@ -69,14 +76,24 @@ def execute(call: Call[Options]) -> None:
         raise Refusal.line(f"{paths[1]}: must be another result than {paths[0]}; name each once")
     data = [open_results(path, "results") for path in options.results]
     if len(data) == 1 and not options.against:
-        if options.where:
-            where_text = " ".join(map(visible, options.where))
+        where_text = " ".join(map(visible, options.where))
+        if options.where and not any(map(_is_condition, options.where)):
             raise Refusal.line(f"--where {where_text}: must be given with --against; add it")
         if data[0].seeds.size < 2:
             raise Refusal.line(f"{paths[0]}: must hold two configurations; name a second file")
-        pairs = comparisons.compare_all(data[0], level=options.level)
-        _print(pairs, ", ".join(list_facts(data[0], data[0].seeds.dims)), paths[0], data[0])
+        places = [*np.ndindex(data[0].seeds.shape)]
+        if options.where:
+            places = find_places(data[0], options.where)
+        if options.where and len(places) < 2:
+            allowed = "true of two configurations with seeds"
+            raise Refusal.line(f"--where {where_text}: must be {allowed}; loosen it")
+        pairs = comparisons.compare_all(data[0], level=options.level, where=options.where)
+        title = ", ".join(list_facts(data[0], data[0].seeds.dims))
+        _print(pairs, title, paths[0], (data[0], places))
         return
+    if conditions := list(filter(_is_condition, options.where)):
+        allowed = "NAME=VALUE with two files or --against"
+        raise Refusal.line(f"--where {visible(conditions[0])}: must be {allowed}; drop it")
     pair = _select_pair(data, options)
     try:
         pairs = [comparisons.compare(*pair, level=options.level)]
@@ -88,6 +105,11 @@ def execute(call: Call[Options]) -> None:
         raise Refusal.line(f"{names[side == 'second']}: {error}") from None
     shared = [fact for fact in list_facts(pair[0]) if fact in list_facts(pair[1])]
     _print(pairs, ", ".join(shared), paths[0])
+
+
+def _is_condition(text: str) -> bool:
+    """Returns whether a text has an operator of conditions."""
+    return bool(re.search("[<>]|[!=]=", text))
 
 
 def _select_pair(data: Sequence[xr.Dataset], options: Options) -> list[xr.Dataset]:
@@ -119,7 +141,10 @@ def _select_pair(data: Sequence[xr.Dataset], options: Options) -> list[xr.Datase
 
 
 def _print(
-    pairs: Sequence[Comparison], title: str, path: str, alone: xr.Dataset | None = None
+    pairs: Sequence[Comparison],
+    title: str,
+    path: str,
+    alone: tuple[xr.Dataset, Sequence[tuple[int, ...]]] | None = None,
 ) -> None:
     from fmab_jax.analysis import costs, questions
     from fmab_jax.analysis.statements import count_verdicts
@@ -132,11 +157,13 @@ def _print(
     share = f"{100 * pairs[0].level:.6g} %"
     adjusted = len(pairs) > 1
     show_table(_build_table(pairs, title, share), whole=False)
+    if any(side.spent for pair in pairs for side in pair.participants):
+        show_table(_build_spending(pairs), whole=False)
     print(_NOTE.format(share=share, leak=costs.LEAK_NOTE))
     if adjusted:
         print(f"p-values of all {len(pairs)} together are adjusted by Holm's method.")
-    if alone is not None and alone.seeds.size > questions.ALL_PAIRS:
-        base = questions.write_label(alone, questions.list_contrasts(alone)[0][1])
+    if alone is not None and len(alone[1]) > questions.ALL_PAIRS:
+        base = questions.write_label(alone[0], questions.list_contrasts(*alone)[0][1])
         _print_line(f"One parameter varies at a time; the others stay at the reference, {base}.")
     for method in dict.fromkeys(f"{pair.method_note}." for pair in pairs):
         _print_line(method)
@@ -173,6 +200,28 @@ def _build_table(pairs: Sequence[Comparison], title: str, share: str) -> Table:
         for line in (0, 1):
             row = [leaks[line] if not any(names) else cells[names[line]] for _, *names in columns]
             table.add_row(*row, end_section=line == 1)
+    return table
+
+
+def _build_spending(pairs: Sequence[Comparison]) -> Table:
+    """Builds the table of what single runs spend, a row for each run."""
+    from fmab_jax.analysis import budgets
+
+    names, spent = list[str](), dict[frozenset[str], Mapping[str, float]]()
+    for pair in pairs:
+        for side in pair.participants:
+            name = ", ".join(filter(None, [side.label, pair.at]))
+            # Pairs share other values, and state them in another order.
+            if (key := frozenset(name.split(", "))) not in spent:
+                names.append(name)
+                spent[key] = side.spent
+    heads, rows = budgets.write_cells([*spent.values()], "\n")
+    table = plain_table()
+    table.add_column("run", justify="right", overflow="fold")
+    for heading in heads:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, cells in zip(names, rows, strict=True):
+        table.add_row(name, *cells)
     return table
 
 

@@ -17,17 +17,19 @@ import re
 import shlex
 import textwrap
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fmab_jax.cli.options import Call, option
 from fmab_jax.errors import refuse
-from fmab_jax.files import check_path
+from fmab_jax.files import check_path, whole_file
 from fmab_jax.parameters import LEAK, UNSET, VIEW, Choice, Flag, Real, Whole, parameters_of
 
 if TYPE_CHECKING:
     from fmab_jax.algorithms.base import Algorithm
     from fmab_jax.core.problems import Problem
-    from fmab_jax.planning.plan import Plan, Summary
+    from fmab_jax.planning.plan import Plan
+    from fmab_jax.planning.runs import Summary
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _BUDGET = Real(none_label="no budget", low=0.0)
@@ -45,6 +47,8 @@ class Options:
     """T, slots that every agent plays; such as 2e5."""
     means: str | None = option(None, metavar="FILE", default_text="each seed draws its own")
     """Fixed means, .csv or .npz; one row is shared by as many agents as --agents says."""
+    means_error: float | None = option(None, kind=Real(low=0.0), default_text="the means are exact")
+    """Standard error of the means in FILE: each seed draws normal means around them."""
     fixed_instance: int | None = option(None, kind=Whole(), default_text="off")
     """Give all seeds the means that this seed would draw."""
     rewards: str = option("bernoulli", metavar="LAW")
@@ -84,7 +88,8 @@ class Options:
     root_seed: int = option(0, kind=Whole(high=2**32 - 1))
     """Selects all randomness."""
     out: str | None = option(None, metavar="FOLDER", default_text="trials are not kept")
-    """Keep all trials: a plan that is killed goes on, a later one with other budgets uses them."""
+    """Keep all trials: a plan that is killed goes on, a later one with other budgets uses them.
+    The answer is written there too, as plan.json and race.png; fmab report makes a page of it."""
     format: str = option("text", kind=Choice(options=("text", "json")))
     """How to write the answer."""
 
@@ -122,10 +127,41 @@ def execute(call: Call[Options]) -> None:
         progress=options.format == "text",
     )
     command = write_command(answer.algorithm, problem, options)
+    document = build_document(answer, command)
+    document |= {"plan": shlex.join(["fmab", *call.words]), "setting": _describe(problem, options)}
+    files = [] if options.out is None else _write_files(Path(options.out), answer, document)
+    call.files.extend(files)
     if options.format == "json":
-        print(json.dumps(build_document(answer, command), indent=1))
+        print(json.dumps(document, indent=1))
         return
-    print("\n".join(write_answer(answer, command, options)))
+    print("\n".join(write_answer(answer, command)))
+    for path in files:
+        print(f"wrote {path}")
+
+
+def _write_files(folder: Path, answer: Plan, document: dict[str, object]) -> list[Path]:
+    """Writes plan.json and the figure of the race, in place of those of an earlier plan."""
+    from fmab_jax.plots.race import plot_race
+    from fmab_jax.plots.runs import list_files, save_figure
+
+    path, picture = folder / "plan.json", folder / "race.png"
+    figure = plot_race(answer.looks, answer.label, answer.infeasible)
+    save_figure(figure, picture, overwrite=True)
+    with whole_file(path) as temporary:
+        temporary.write_text(json.dumps(document, indent=1), "utf-8")
+    return [path, *list_files(figure, picture)]
+
+
+def _describe(problem: Problem, options: Options) -> dict[str, object]:
+    """Describes the question: sizes, means, leak and budgets."""
+    names = ("leak", "view", "links", "numbers", "bits", "graph", "components", "server", "secure")
+    words = {"agents": problem.agents, "arms": problem.arms, "horizon": options.horizon}
+    return {
+        **words,
+        **problem.settings(),
+        **{name: value for name in names if (value := getattr(options, name)) is not None},
+        "root_seed": options.root_seed,
+    }
 
 
 def _read_problem(options: Options) -> Problem:
@@ -135,11 +171,16 @@ def _read_problem(options: Options) -> Problem:
         for name in ("arms", "fixed_instance"):
             if (value := getattr(options, name)) is not None:
                 refuse(name, value, "left out with means", "the file fixes it")
-        problem = Problem.from_file(options.means, options.agents, options.rewards)
+        error = 0.0 if options.means_error is None else options.means_error
+        problem = Problem.from_file(
+            options.means, options.agents, options.rewards, means_error=error
+        )
         if options.agents is None and problem.agents == 1:
             allowed = f"given with {options.means}, whose one row all agents share"
             refuse("agents", UNSET, allowed, "such as --agents 50")
         return problem
+    if options.means_error is not None:
+        refuse("means_error", options.means_error, "given with --means", "add --means FILE")
     problem = Problem.uniform(options.agents or 50, options.arms or 100, options.rewards)
     fixed = options.fixed_instance
     return problem if fixed is None else problem.fixed(fixed, options.root_seed)
@@ -199,6 +240,8 @@ def write_command(algorithm: Algorithm, problem: Problem, options: Options) -> s
         words += ["--arms", str(problem.arms)]
     else:
         words += ["--means", options.means]
+        if options.means_error:
+            words += ["--means-error", f"{options.means_error!r}"]
     if options.fixed_instance is not None:
         words += ["--fixed-instance", str(options.fixed_instance)]
         words += ["--root-seed", str(options.root_seed)]
@@ -217,7 +260,9 @@ def build_document(answer: Plan, command: str) -> dict[str, object]:
         return value if math.isfinite(value) else None
 
     return {
+        "statement": write_statement(answer),
         "command": command,
+        "label": answer.label,
         "holds": answer.holds,
         "within": read(answer.within),
         "confidence": answer.confidence,
@@ -239,27 +284,34 @@ def build_document(answer: Plan, command: str) -> dict[str, object]:
             for label, purpose, regret in answer.front
         ],
         "notes": list(answer.notes),
+        "race": [
+            {"label": label, "seeds": seeds, "regret": regret, "survives": survives}
+            for label, seeds, regret, survives in answer.race
+        ],
+        "looks": [look._asdict() for look in answer.looks],
         "elapsed_s": answer.elapsed_s,
     }
 
 
-def write_answer(answer: Plan, command: str, options: Options) -> list[str]:
-    """Writes the answer in lines."""
-    share, sure = f"{100 * answer.within:.3g} %", f"{100 * answer.confidence:.4g} %"
+def write_statement(answer: Plan) -> str:
+    """Writes how good the answer surely is."""
+    share, confidence = f"{100 * answer.within:.3g} %", f"{100 * answer.confidence:.4g} %"
     if answer.holds:
-        head = (
-            f"Within {share} of the best of {answer.candidates} candidates, with {sure} confidence:"
-        )
-    else:
-        known = f"surely within {share} of the best" if math.isfinite(answer.within) else "not sure"
-        head = (
-            f"Not decided. The best of {answer.candidates} candidates so far, {known} (confidence "
-            f"{sure}); it needs {answer.missing_seeds:,} more seeds or so:"
-        )
+        number = f"{answer.candidates} candidates"
+        return f"Within {share} of the best of {number}, with {confidence} confidence:"
+    bound = f"surely within {share} of the best" if math.isfinite(answer.within) else "not sure"
+    return (
+        f"Not decided. The best of {answer.candidates} candidates so far, {bound} (confidence "
+        f"{confidence}); it needs {answer.missing_seeds:,} more seeds or so:"
+    )
+
+
+def write_answer(answer: Plan, command: str) -> list[str]:
+    """Writes the answer in lines."""
     leaks = ", ".join(
         f"{view} {_write_leak(leak)}" for view, leak in answer.leak.items() if not math.isnan(leak)
     )
-    lines = [*textwrap.wrap(head, 80), "", f"  {command}", ""]
+    lines = [*textwrap.wrap(write_statement(answer), 80), "", f"  {command}", ""]
     lines += [
         _write_summary("regret at T", answer.regret),
         _write_summary("links", answer.links),

@@ -1,12 +1,13 @@
 """Writes one self-contained HTML page of everything that results say.
 
 What was run, regret with bands, links, comparisons with p-values, the privacy
-ledger, what went wrong, versions, and the study file that makes it again. The
-page needs no network. Open it in any browser, or print it.
+ledger, what went wrong, versions, and the study file that makes it again; of a
+plan its answer and the race. The page needs no network. Open it in any browser, or print it.
 
 Examples:
   fmab report runs/eps
   fmab report ours.nc theirs.nc --out both.html
+  fmab report plan --out plan.html
   fmab report runs/eps --select participation=1 --title "Privacy at p = 1"
 """
 
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from fmab_jax.cli.options import Call, option, rename_fields
 from fmab_jax.cli.tables import Priced, select_cells
+from fmab_jax.errors import refuse
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -28,7 +30,8 @@ class Options(Priced):
     """One HTML page about results."""
 
     sources: tuple[str, ...] = option((), metavar="PATH", word=True)
-    """Sweeps' folders, or .nc files of fmab run, fmab export or fmab_jax.save."""
+    """Sweeps' folders, or .nc files of fmab run, fmab export or fmab_jax.save; or the folder of a
+    plan."""
     out: str = option("report.html", metavar="FILE.html")
     """Where to write."""
     title: str | None = option(None, metavar="TEXT", default_text="the algorithms' titles")
@@ -42,11 +45,17 @@ class Options(Priced):
 def execute(call: Call[Options]) -> None:
     """Reads results and writes the page."""
     from fmab_jax.reports import page
+    from fmab_jax.reports.plan_page import find_plan
 
     options = call.options
     with rename_fields(path="sources", store="sources"):
-        sources: list[str] | dict[str, xr.Dataset] = list(options.sources)
-        if options.select:
+        sources: str | list[str] | dict[str, xr.Dataset] = list(options.sources)
+        if len(options.sources) == 1 and find_plan(options.sources[0]) is not None:
+            sources = options.sources[0]
+            if options.select:
+                allowed = "left out with a plan"
+                refuse("select", options.select, allowed, "its page has all candidates")
+        elif options.select:
             page.check_out(options.out, options.overwrite)
             sources = _select_configurations(page.read_results(sources), options.select)
         path = page.write_report(

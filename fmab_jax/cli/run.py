@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from fmab_jax.cli import study_options
 from fmab_jax.cli.options import Call, Command, option, rename_fields
-from fmab_jax.cli.tables import Priced, print_results
+from fmab_jax.cli.tables import Filtered, Priced, check_columns, print_results
 from fmab_jax.errors import refuse
 from fmab_jax.files import check_path, refuse_taken
 from fmab_jax.parameters import Choice, Whole
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Priced, study_options.StudyOptions):
+class Options(Priced, Filtered, study_options.StudyOptions):
     """What all runs share."""
 
     seeds: int = option(1000, kind=Whole(low=2, high=10**8))
@@ -61,7 +61,7 @@ class Options(Priced, study_options.StudyOptions):
 # A figure of more curves would be unreadable; it shows final regret against parameters.
 MOST_CURVES = 28
 # Options that do not change the results.
-_UNNAMED = ("out", "overwrite", "dry_run", "figure", "data")
+_UNNAMED = ("out", "overwrite", "dry_run", "figure", "data", "where", "columns")
 
 
 def command(words: list[str]) -> Command:
@@ -79,6 +79,9 @@ def execute(call: Call[Options]) -> None:
         _, study = study_options.build_study(options, owners, call.typed)
         kind = _choose_kind(options, study)
         figure_path, data_path = _choose_paths(options, owners, study)
+        if options.where or options.columns:
+            # A wrong column is refused before the first trial.
+            check_columns(runner.outline(study), options)
         if options.dry_run:
             runner.run(study, progress=True, dry=True)
             return
@@ -89,7 +92,7 @@ def execute(call: Call[Options]) -> None:
         call.files.append(exports.export(data, data_path, overwrite=options.overwrite))
     if kind:
         call.files.extend(_write_figure(data, options, kind, figure_path))
-    print_results(data, options)
+    print_results(data, options, where=options.where, columns=options.columns or None, empty=True)
     if ledger := data.attrs.get("ledger"):
         print("\n".join(["", *privacy.write_lines(ledger)]))
     print()

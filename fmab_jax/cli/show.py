@@ -7,7 +7,7 @@ Examples:
   fmab show runs/eps
   fmab show eps.nc
   fmab show runs/eps --sort regret --select participation=1
-  fmab show runs/eps --where "links<=500" --sort regret
+  fmab show runs/eps --where "links_max<=500" --sort regret
   fmab show runs/eps --format latex --columns epsilon regret interval links
 """
 
@@ -16,24 +16,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fmab_jax.cli.options import Call, option
-from fmab_jax.cli.tables import Reading, open_results, print_results, select_cells
+from fmab_jax.cli.tables import Filtered, Reading, open_results, print_results, select_cells
 from fmab_jax.parameters import Choice
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Reading):
+class Options(Reading, Filtered):
     """A table of what was found, with intervals."""
 
     sort: str | None = option(None, metavar="COLUMN", default_text="order of the grid")
-    """A swept parameter, or regret, rounds, cost, seeds, lost, worse, leak, links, links_METER."""
+    """A swept parameter, or a column as in --where."""
     descending: bool = option(False)
     """Largest first."""
-    where: tuple[str, ...] = option((), metavar="CONDITION", default_text="all")
-    """Only rows of which this holds, such as "links<=500" or "regret<1e5": a column as in --sort;
-    one of < <= > >=; a number."""
-    columns: tuple[str, ...] = option((), metavar="COLUMN", default_text="all")
-    """Only these columns: swept parameters, leak, regret, interval, percent, rounds, links, cost,
-    seeds, lost, worse. csv has all of them."""
     format: str = option("text", kind=Choice(options=("text", "latex", "html", "markdown", "csv")))
     """How to write the table. latex needs the package booktabs, and has its legend in a comment;
     csv has all digits, and the ends of every interval."""

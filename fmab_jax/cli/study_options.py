@@ -44,6 +44,8 @@ class StudyOptions:
     means: tuple[str, ...] = option((), metavar="FILE", default_text="each seed draws its own")
     """Fixed means in [0, 1], .csv (a row per agent, a column per arm, below a line of names or
     not) or .npz; one row is shared by all agents, and --agents says how many."""
+    means_error: float | None = option(None, kind=Real(low=0.0), default_text="the means are exact")
+    """Standard error of the means in FILE: each seed draws normal means around them."""
     seeds: int = option(1000, kind=Whole(low=1, high=10**8))
     """How many trials of each configuration; with --until, how many at first."""
     root_seed: int = option(0, kind=Whole(high=2**32 - 1))
@@ -190,9 +192,13 @@ def build_tables(
         return {n: _unwrap_single(v) for n, v in values.items() if v is not UNSET and v != ()}
 
     random_parameters = parameters_of(RandomProblem)
+    if options.get("means_error") is not None and not options["means"]:
+        refuse("means_error", options["means_error"], "given with --means", "add --means FILE")
     problem = collect(random_parameters)
     if options["means"]:
         problem["means"] = _unwrap_single(options["means"])
+        if options.get("means_error") is not None:
+            problem["means_error"] = options["means_error"]
     else:
         # Defaults are written out, so that a saved study does not depend on them.
         plain = {

@@ -58,6 +58,19 @@ class Reading(Stored, Priced):
     """Only configurations with these values."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Filtered:
+    """Options of commands that print a row per configuration."""
+
+    where: tuple[str, ...] = option((), metavar="CONDITION", default_text="all")
+    """Only rows of which this holds, such as "links_max<=500" or "regret<1e5": a column of csv, or
+    regret, rounds, cost, seeds, lost, worse, leak, links; one of <= >= < > == !=; a number."""
+    columns: tuple[str, ...] = option((), metavar="COLUMN", default_text="all but the last seven")
+    """Only these columns: swept parameters, leak, regret, interval, percent, rounds, links, cost,
+    seeds, lost, worse, links_max; links_p95, numbers, numbers_p95, numbers_max, bits, bits_p95,
+    bits_max. csv has all of them."""
+
+
 def open_results(path: str, field: str = "folder", *, partial: bool = True) -> xr.Dataset:
     """Returns the results in a folder or a netCDF file, which the command calls ``field``."""
     from fmab_jax.analysis.tables import check_result
@@ -152,6 +165,18 @@ def plain_table(title: str | None = None) -> Table:
     return Table(title=title, title_justify="left", title_style="", box=SIMPLE_HEAD, pad_edge=False)
 
 
+def check_columns(data: xr.Dataset, options: Filtered) -> None:
+    """Refuses conditions and columns that the table of a result cannot have.
+
+    Args:
+        data: The result, which needs no seeds.
+        options: The options.
+    """
+    from fmab_jax.analysis.overview import overview
+
+    overview(data, where=options.where, columns=options.columns or None)
+
+
 def print_results(
     data: xr.Dataset,
     options: Priced,
@@ -161,6 +186,7 @@ def print_results(
     descending: bool = False,
     where: Sequence[str] = (),
     columns: Sequence[str] | None = None,
+    empty: bool = False,
 ) -> None:
     """Prints a row per configuration: what was lost, what it cost and how sure that is.
 
@@ -172,6 +198,7 @@ def print_results(
         descending: As in `overview`.
         where: As in `overview`.
         columns: As in `overview`.
+        empty: Whether a table without rows is no error.
     """
     from fmab_jax.analysis.overview import overview
 
@@ -186,6 +213,9 @@ def print_results(
     )
     if where and not table.rows:
         conditions = PlainText(" ".join(map(visible, where)))
+        if empty:
+            print(f"No configuration fulfils --where {conditions}.")
+            return
         refuse("where", conditions, "true of at least one row", "loosen it")
     if form != "text":
         print(table.write(form))

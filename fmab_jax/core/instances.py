@@ -11,13 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from fmab_jax.core import arrays, keys
+from fmab_jax.core import arrays, keys, normal
 from fmab_jax.core.rare import store_once
 from fmab_jax.core.rewards import FiniteSupport
 from fmab_jax.core.rewards import Law as RewardLaw
 from fmab_jax.core.segments import Segments
 from fmab_jax.core.shapes import STATIC, Integer, PerArm, PerRowArm, Scalar
 from fmab_jax.core.worlds.base import World, replace_fields
+from fmab_jax.core.worlds.contextual import Contexts, ContextualWorld, draw_contexts
 
 # Averaging over agents leaves rounding errors of this order, so closer means are equal.
 TIE = 1e-12
@@ -33,6 +34,8 @@ class Instance(NamedTuple):
             change.
         parameters: The reward law's arrays, each [row, arm], or [1, arm] shared by all rows.
         segments: The segments of a world; None where means do not change.
+        contexts: The contexts of a world, or None. With contexts all means and gaps above are NaN,
+            and there are no parameters.
     """
 
     means: PerRowArm
@@ -40,6 +43,7 @@ class Instance(NamedTuple):
     smallest_gap: Scalar
     parameters: tuple[Array, ...]
     segments: Segments | None = None
+    contexts: Contexts | None = None
 
 
 @jax.tree_util.register_dataclass
@@ -51,7 +55,7 @@ class BoundProblem:
 
     Attributes:
         law: The reward law without its traced values; static.
-        kind: "fixed", "uniform", "gap" or "ratings"; static.
+        kind: "fixed", "estimates", "uniform", "gap" or "ratings"; static.
         rows: Rows of the means: 1 where all agents share them; static.
         arms: Number of arms; static.
         agents: M as float64, at most ``rows`` if agents differ; later rows are padding.
@@ -81,11 +85,13 @@ class BoundProblem:
             horizon: T, for a world.
         """
         agents = jnp.asarray(self.agents, jnp.float64)
+        if isinstance(self.world, ContextualWorld):
+            return self._draw_contexts(self.world, key)
         if self.world is not None:
             assert horizon is not None
             return self._draw_segments(self.world, key, horizon, agents)
-        if self.kind in ("fixed", "ratings"):
-            means, parameters = self._fixed()
+        if self.kind in ("fixed", "estimates", "ratings"):
+            means, parameters = self._fixed(key, agents)
             total = arrays.padded_sum(means)
             return Instance(means, *_gaps(total if self.rows == 1 else total / agents), parameters)
         level = self._level(key)
@@ -97,11 +103,21 @@ class BoundProblem:
         """Number of segments: 1 where means do not change."""
         return 1 if self.world is None else self.world.segments
 
+    def _draw_contexts(self, world: ContextualWorld, key: Array) -> Instance:
+        """Returns an instance whose means follow from contexts."""
+        values = (
+            {n: jnp.asarray(x) for n, x in y.items()} for y in (self.world_values, self.law_values)
+        )
+        blank = jnp.full(self.arms, jnp.nan)
+        contexts = draw_contexts(world, key, *values)
+        return Instance(blank[None], blank, blank[0], (), contexts=contexts)
+
     def _draw_segments(
         self, world: World, key: Array, horizon: Integer, agents: Scalar
     ) -> Instance:
         """Returns an instance whose means change."""
-        first = jnp.asarray(self.values["means"])[0] if self.kind == "fixed" else self._level(key)
+        is_drawn = self.kind in ("uniform", "gap")
+        first = self._level(key) if is_drawn else self._fixed(key, agents)[0][0]
         (words,) = keys.stream_keys(key, 0, keys.SEGMENT)
         world = replace_fields(world, self.world_values)
         ends, levels = world.lay_out(jnp.asarray(horizon), words, first)
@@ -116,14 +132,28 @@ class BoundProblem:
         segments = Segments(ends, gaps, tuple(jnp.moveaxis(x, 0, 1) for x in parameters))
         return Instance(means[-1], gaps[-1], jnp.full((), jnp.nan), last, segments)
 
-    def _fixed(self) -> tuple[Array, tuple[Array, ...]]:
+    def _fixed(self, key: Array, agents: Scalar) -> tuple[Array, tuple[Array, ...]]:
+        """Returns means that the problem states, or that a seed draws around them."""
         if self.kind == "ratings":
             assert isinstance(self.law, FiniteSupport)
             table = jnp.asarray(self.values["probabilities"])
             parameters = tuple(table[:, :, level] for level in range(table.shape[2]))
             return self.law.mean(*parameters), parameters
         means = jnp.asarray(self.values["means"])
+        if self.kind == "estimates":
+            means = self._perturb(key, means, agents)
         return means, self._parameters(means)
+
+    def _perturb(self, key: Array, means: PerRowArm, agents: Scalar) -> PerRowArm:
+        """Draws means around estimates, in the range of a reward; padding rows are 0."""
+        (words,) = keys.stream_keys(key, 0, keys.ESTIMATE)
+        columns = jnp.arange(self.arms, dtype=jnp.uint32)
+        lanes = keys.lanes(self.rows, columns, self.arms)
+        noise = normal.quantile(keys.uniform(*words, lanes), normal.multiply_rounded)
+        shift = arrays.rounded(jnp.asarray(self.values["means_error"]) * noise)
+        drawn = jnp.clip(means + shift, self.values["low"], self.values["high"])
+        exists = (jnp.arange(self.rows, dtype=jnp.float64) < agents)[:, None]
+        return store_once(agents > 0.0, jnp.where(exists, drawn, 0.0))[0]
 
     def _parameters(self, means: PerRowArm) -> tuple[Array, ...]:
         traced = {name: jnp.asarray(value) for name, value in self.law_values.items()}

@@ -23,7 +23,7 @@ from fmab_jax.errors import count, refuse
 
 # Streams of one (seed, round); the numbers are part of the reproducibility contract.
 REWARD, NOISE, PARTICIPATION, INSTANCE, ALONE, LASTING = 0, 1, 2, 3, 4, 5
-SEGMENT, ASSIGNMENT, PRESENCE = 6, 7, 8
+SEGMENT, ASSIGNMENT, PRESENCE, CONTEXT, ESTIMATE = 6, 7, 8, 9, 10
 # How far threefry turns words, in one group of four rounds and the next.
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 

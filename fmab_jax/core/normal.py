@@ -8,12 +8,20 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax.numpy as jnp
 from jax import lax
 
+from fmab_jax.core.arrays import rounded
 from fmab_jax.core.shapes import Reals
+
+Multiply = Callable[[Any, Any], Reals]
+
+LARGEST = 8.21
+"""No quantile of `fmab_jax.core.keys.uniform` is larger in size."""
 
 # Wichura's algorithm AS 241 (Applied Statistics 37(3), 1988), PPND16: numerator and denominator of
 # three rational functions, highest power first.
@@ -55,7 +63,7 @@ _TAIL = (
 )
 
 
-def log(x: Reals) -> Reals:
+def log(x: Reals, multiply: Multiply = operator.mul) -> Reals:
     """Returns the logarithm of positive normal numbers, to a relative error below 1e-15."""
     bits = lax.bitcast_convert_type(x, jnp.uint64)
     # The exponent as a float64, by way of the bits of 2^52 + exponent.
@@ -68,34 +76,51 @@ def log(x: Reals) -> Reals:
     m = jnp.where(large, 0.5 * m, m)
     # log m = 2 artanh t, |t| < 0.172.
     t = (m - 1.0) / (m + 1.0)
-    s = t * t
-    series = horner(s, [2.0 / k for k in range(23, 2, -2)])
+    s = multiply(t, t)
+    series = horner(s, [2.0 / k for k in range(23, 2, -2)], multiply)
     # The exponent's share in two parts, the first of which is exact.
     high, low = 0.693147180369123816490, 1.90821492927058770002e-10
-    return power * high + (2.0 * t + (t * (s * series) + power * low))
+    tail = multiply(t, multiply(s, series)) + multiply(power, low)
+    return multiply(power, high) + (2.0 * t + tail)
 
 
-def quantile(u: Reals) -> Reals:
+def quantile(u: Reals, multiply: Multiply = operator.mul) -> Reals:
     """Returns the standard normal quantile of u in (0, 1), to a relative error below 4e-15.
 
     Non-decreasing up to that error, and odd in ``u - 1/2`` where ``1 - u`` is exact.
+
+    Args:
+        u: In (0, 1).
+        multiply: Multiplies two numbers. With `multiply_rounded` the bits do not depend on the
+            program around it; by default that takes a kernel of its own.
     """
     off = u - 0.5
-    tail = jnp.sqrt(-log(jnp.minimum(u, 1.0 - u)))
+    tail = jnp.sqrt(-log(jnp.minimum(u, 1.0 - u), multiply))
     central, is_far = jnp.abs(off) <= 0.425, tail > 5.0
-    centre = 0.180625 - off * off
+    centre = 0.180625 - multiply(off, off)
     up, down = (
         jnp.where(
             central,
-            horner(centre, centre_powers),
-            jnp.where(is_far, horner(tail - 5.0, tail_powers), horner(tail - 1.6, middle_powers)),
+            horner(centre, centre_powers, multiply),
+            jnp.where(
+                is_far,
+                horner(tail - 5.0, tail_powers, multiply),
+                horner(tail - 1.6, middle_powers, multiply),
+            ),
         )
         for centre_powers, middle_powers, tail_powers in zip(_CENTRE, _MIDDLE, _TAIL, strict=True)
     )
     return jnp.where(central, off, jnp.where(off < 0.0, -1.0, 1.0)) * (up / down)
 
 
-def horner(x: Reals, coefficients: Sequence[Reals | float]) -> Reals:
+def horner(
+    x: Reals, coefficients: Sequence[Reals | float], multiply: Multiply = operator.mul
+) -> Reals:
     """Returns a polynomial, highest power first."""
-    first = coefficients[0] * x + coefficients[1]
-    return functools.reduce(lambda total, c: total * x + c, coefficients[2:], first)
+    first = multiply(coefficients[0], x) + coefficients[1]
+    return functools.reduce(lambda total, c: multiply(total, x) + c, coefficients[2:], first)
+
+
+def multiply_rounded(a: Reals | float, b: Reals | float) -> Reals:
+    """Returns a product that no compiler fuses with a sum; see `fmab_jax.core.arrays.rounded`."""
+    return rounded(jnp.asarray(a * b))

@@ -191,6 +191,8 @@ FIELDS: dict[str, tuple[np.dtype, bool]] = {
     **{"final_gap": (_FLOAT, False), **dict.fromkeys(_ENDS, (_INT, False))},
 }
 """Type of each field of an `Outcome` but the accumulators, and whether it is over time."""
+OF_FIXED_ARMS = ("active_arms", "chosen_arm", "agents_lost", "agents_worse", "final_gap")
+"""Fields without a meaning where an arm has another mean in each slot."""
 
 
 class Record:

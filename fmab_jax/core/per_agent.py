@@ -27,7 +27,7 @@ _MOST_BYTES = 1 << 30
 # Longer labels name the range and a digest.
 _LONGEST = 40
 _FILE = re.compile(r"(?P<path>.*\.csv)(?::(?P<column>.+))?", re.IGNORECASE | re.DOTALL)
-_FORM = "VALUExAGENTS joined by commas, such as 1x40,10x10"
+_FORM = "VALUExAGENTS or LOW..HIGHxAGENTS joined by commas, such as 1x40,2..10x10"
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,8 @@ class PerAgent(Real):
     """A real number in a range, or one for each agent.
 
     Numbers by agent are a list, a tuple or an array; a text such as ``1x40,10x10``, which is 1 for
-    40 agents, then 10 for 10 agents; or a file ``a.csv`` or ``a.csv:column`` with one row for each
+    40 agents, then 10 for 10 agents, or ``0.5..2x50``, the uniform law on [0.5, 2] over 50 agents,
+    of which agent i has the quantile (i - 1/2) / 50; or a file ``a.csv`` or ``a.csv:column`` with one row for each
     agent. Equal numbers are one number. A list is a sweep where a sweep may be; there an item may
     be such a list, a text, or a number.
     """
@@ -126,10 +127,13 @@ def _parse(name: str, text: str) -> list[float] | None:
     values: list[float] = []
     for part in text.split(","):
         number, times, count = part.strip().partition("x")
-        value = parse_number(number)
-        if value is None or times and not re.fullmatch("[1-9][0-9]{0,7}", count.strip()):
+        ends = [parse_number(end) for end in number.split("..")]
+        bad = None in ends or len(ends) > 2 or len(ends) == 2 and not times
+        if bad or times and not re.fullmatch("[1-9][0-9]{0,7}", count.strip()):
             refuse(name, text, _FORM, f"mend {part.strip()[:20]!r}")
-        values += [value] * (int(count) if times else 1)
+        low, high = (float(end) for end in (ends[0], ends[-1]) if end is not None)
+        agents = int(count) if times else 1
+        values += [low + (high - low) * (i + 0.5) / agents for i in range(agents)]
     return values
 
 

@@ -20,11 +20,17 @@ import typing
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 
 from fmab_jax.errors import Refusal, describe_error, is_user_error, locate_error
+
+
+class Named:
+    """A class that options name."""
+
+    name: ClassVar[str]
 
 
 class Source(NamedTuple):

@@ -15,16 +15,16 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import ArrayLike
 
-from fmab_jax.core import keys, tables
+from fmab_jax.core import keys, normal, tables
 from fmab_jax.core.instances import BoundProblem
 from fmab_jax.core.laws import law_of
-from fmab_jax.core.presences import Presence, presence_of
+from fmab_jax.core.presences import PRESENCES, Presence
 from fmab_jax.core.rewards import Bernoulli, Ratings
 from fmab_jax.core.rewards import Law as RewardLaw
 from fmab_jax.core.rewards.contract import check_law
 from fmab_jax.core.scope import own_settings
 from fmab_jax.core.shapes import PerRowArm, Record
-from fmab_jax.core.worlds import World, world_of
+from fmab_jax.core.worlds import WORLDS, ContextualWorld, World
 from fmab_jax.errors import Refusal, array_of, count, real, refuse
 from fmab_jax.resources import check_memory, refuse_after_fork
 
@@ -37,6 +37,8 @@ _MAX_ENTRIES = 1 << 27
 # Probabilities with a smaller error of their sum are scaled to 1.
 _SUM_ERROR = 1e-9
 _BERNOULLI = Bernoulli()
+# Largest standard error of means without a range.
+_MOST_ERROR = 1e6
 
 
 @jax.jit
@@ -50,9 +52,10 @@ class Problem:
     """M agents, K arms and how they reward; a value: equal problems compare and hash equal.
 
     ``Problem(means)`` fixes an [agent, arm] array; ``Problem(means, agents=M)`` lets M agents share
-    an [arm] vector. `uniform`, `heterogeneous` and `with_gap` draw the means anew for each seed, as
-    the paper's experiments do (section VII-A); `fixed` keeps one such draw for all seeds. `ratings`
-    states probabilities in place of means.
+    an [arm] vector; with ``means_error`` each seed draws its means around them. `uniform`,
+    `heterogeneous` and `with_gap` draw the means anew for each seed, as the paper's experiments do
+    (section VII-A); `fixed` keeps one such draw for all seeds. `ratings` states probabilities in
+    place of means.
 
     Attributes:
         means: [agent, arm] or, shared by all agents, [1, arm]; None where each seed draws its own.
@@ -64,6 +67,7 @@ class Problem:
         probabilities: [agent, arm, level] or [1, arm, level] of ratings, else None.
         world: How means change; None if they do not. ``means`` are then the first ones.
         presence: Which agents and links take part in a round; None if all do.
+        means_error: Standard error of ``means``; 0 if they are exact.
 
     Example:
         >>> import fmab_jax as fmab
@@ -82,6 +86,7 @@ class Problem:
     probabilities: np.ndarray | None = field(compare=False)
     world: World | None
     presence: Presence | None
+    means_error: float
     _digest: str = field(repr=False)
 
     def __init__(
@@ -91,8 +96,9 @@ class Problem:
         rewards: RewardLaw | str = _BERNOULLI,
         world: World | str | None = None,
         presence: Presence | str | None = None,
+        means_error: float = 0.0,
     ) -> None:
-        """Fixes the means.
+        """Fixes the means, or the estimates around which each seed draws its own.
 
         Args:
             means: [arm] with ``agents``, or [agent, arm]; every entry in the range of a reward
@@ -101,6 +107,8 @@ class Problem:
             rewards: Law of a reward, or its text; `Bernoulli` by default.
             world: How means change, or its text; agents must then share their means.
             presence: Which agents and links take part in a round, or its text.
+            means_error: Standard error of the means, if they are estimates: each seed draws normal
+                means around them, clipped to the range of a reward. 0 fixes the means.
 
         Raises:
             ValueError: If the array is not numeric, not one- or two-dimensional, empty, outside
@@ -112,9 +120,22 @@ class Problem:
         bounded = math.isfinite(law.sensitivity)
         allowed = f"in [{law.low:g}, {law.high:g}]" if bounded else "a finite number"
         _refuse_entry("means", array, bad, allowed, "give the mean reward of each arm")
-        check_law(law, array)
+        remedy = "give the standard error of the means, 0 if they are exact"
+        most = min(law.sensitivity, _MOST_ERROR)
+        means_error = real("means_error", means_error, 0.0, most, remedy)
+        width = normal.LARGEST * means_error
+        ends = np.clip([array.min() - width, array.max() + width], law.low, law.high)
+        check_law(law, np.append(array, ends) if width else array)
         array, agents = _collapse_equal_rows("means", array, 2, agents)
-        self._set(agents, array.shape[1], law, means=array, world=world, presence=presence)
+        self._set(
+            agents,
+            array.shape[1],
+            law,
+            means=array,
+            world=world,
+            presence=presence,
+            means_error=means_error,
+        )
 
     def _set(
         self,
@@ -127,6 +148,7 @@ class Problem:
         probabilities: np.ndarray | None = None,
         world: World | str | None = None,
         presence: Presence | str | None = None,
+        means_error: float = 0.0,
     ) -> None:
         agents = count("agents", agents, 1, MAX_AGENTS, "give the number of agents M")
         arms = count("arms", arms, 1, MAX_ARMS, "give the number of arms K")
@@ -143,8 +165,9 @@ class Problem:
                 refuse("instance_gap", gap, "None with one arm", "use at least two arms")
         if world is not None:
             world = self._check_world(world, means, instance_gap, rewards)
+            _check_contexts(world, means, spread, agents * arms)
         if presence is not None:
-            presence = presence_of(presence)
+            presence = PRESENCES.parse(presence, "presence")
         digest = hashlib.sha256()
         for array in (means, probabilities):
             if array is not None:
@@ -153,7 +176,7 @@ class Problem:
         values: dict[str, object] = {"agents": agents, "arms": arms, "rewards": rewards}
         values |= {"spread": spread, "instance_gap": instance_gap, "means": means}
         values |= {"probabilities": probabilities, "world": world, "presence": presence}
-        values |= {"_digest": digest.hexdigest()}
+        values |= {"means_error": means_error, "_digest": digest.hexdigest()}
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -161,7 +184,7 @@ class Problem:
     def _check_world(
         value: object, means: np.ndarray | None, instance_gap: float | None, rewards: RewardLaw
     ) -> World:
-        world = world_of(value)
+        world = WORLDS.parse(value, "world")
         remedy = "leave the world out"
         if means is not None and len(means) > 1:
             allowed = "one row with a world, or drawn by each seed (spread)"
@@ -344,6 +367,7 @@ class Problem:
         agents: int | None = None,
         rewards: RewardLaw | str | None = None,
         presence: Presence | str | None = None,
+        means_error: float = 0.0,
     ) -> Problem:
         r"""Reads fixed means, or ratings, from a CSV or an NPZ file.
 
@@ -360,6 +384,7 @@ class Problem:
             agents: Number of agents that share one row.
             rewards: Law of a reward around its mean, or its text; left out with ratings.
             presence: Which agents and links take part in a round, or its text.
+            means_error: Standard error of the means, as in `Problem`; 0 with ratings.
 
         Raises:
             ValueError: If the file cannot be read, is too large, or its numbers are not means.
@@ -381,10 +406,13 @@ class Problem:
             if rewards is not None:
                 remedy = "the file's ratings are the law"
                 refuse("rewards", rewards, "left out with a file of ratings", remedy)
+            if means_error:
+                remedy = "give a file of means"
+                refuse("means_error", means_error, "0 with a file of ratings", remedy)
             return cls.ratings(levels, values, agents, presence)
         try:
             law = _BERNOULLI if rewards is None else rewards
-            return cls(values, agents, law, presence=presence)
+            return cls(values, agents, law, presence=presence, means_error=means_error)
         except Refusal as error:
             is_entry = error.field.startswith("means[")
             raise error.renamed(f"{path}: {error.field}") if is_entry else error from None
@@ -392,7 +420,7 @@ class Problem:
     @property
     def drawn(self) -> bool:
         """Whether each seed draws its own means."""
-        return self.means is None
+        return self.means is None or self.means_error > 0.0
 
     @property
     def homogeneous(self) -> bool:
@@ -412,7 +440,7 @@ class Problem:
             return
         allowed = f"for {user}, whose agents share their means"
         remedy = "choose another algorithm"
-        if self.drawn:
+        if self.means is None:
             refuse("spread", self.spread, f"0 {allowed}", remedy)
         field = "means" if self.probabilities is None else "probabilities"
         refuse(field, f"{self.rows} rows", f"one row {allowed}", remedy)
@@ -431,11 +459,11 @@ class Problem:
 
     @property
     def kind(self) -> str:
-        """The origin of instances: "fixed", "ratings", "uniform" or "gap"."""
+        """The origin of instances: "fixed", "estimates", "ratings", "uniform" or "gap"."""
         if self.probabilities is not None:
             return "ratings"
         if self.means is not None:
-            return "fixed"
+            return "estimates" if self.means_error else "fixed"
         return "uniform" if self.instance_gap is None else "gap"
 
     def bind(self, padded_agents: int | None = None) -> BoundProblem:
@@ -454,6 +482,10 @@ class Problem:
             values = {
                 name: np.pad(fixed_values, padding) if rows > len(fixed_values) else fixed_values
             }
+            if self.means_error:
+                numbers = {"means_error": self.means_error, "low": self.rewards.low}
+                numbers["high"] = self.rewards.high
+                values |= {name: np.asarray(np.float64(x)) for name, x in numbers.items()}
         else:
             numbers = {"spread": self.spread, "instance_gap": self.instance_gap or 0.0}
             values = {name: np.asarray(np.float64(x)) for name, x in numbers.items()}
@@ -481,7 +513,7 @@ class Problem:
         if self.world is not None:
             allowed = "left out with a world, whose means change"
             refuse("fixed_instance", seed, allowed, "give all seeds one problem without a world")
-        if self.means is not None:
+        if not self.drawn:
             return self
         # Memory holds levels, offsets and means of every agent at once.
         check_memory("memory", _BYTES_PER_MEAN * self.rows * self.arms, "use fewer agents or arms")
@@ -500,6 +532,8 @@ class Problem:
             description["world"] = self.world.text()
         if self.presence is not None:
             description["presence"] = self.presence.text()
+        if self.means_error:
+            description["means_error"] = self.means_error
         for name in ("probabilities", "means"):
             if (array := getattr(self, name)) is not None:
                 return description | {name: array.tolist()}
@@ -519,6 +553,9 @@ class Problem:
             "presence": "" if self.presence is None else f"presence {self.presence.text()}",
             "means": "" if means is None else f"fixed means {self._digest[:8]}",
         }
+        if self.means_error:
+            error = f"standard error {self.means_error!r}"
+            words["means"] = f"means around {self._digest[:8]} with {error}"
         return {name: text for name, text in words.items() if text}
 
 
@@ -530,6 +567,20 @@ def _checked_law(rewards: object) -> RewardLaw:
         refuse("rewards", law.label(), allowed, remedy)
     check_law(law)
     return law
+
+
+def _check_contexts(world: World, means: np.ndarray | None, spread: float, cells: int) -> None:
+    """Refuses a problem whose means would contradict those that follow from contexts."""
+    if not isinstance(world, ContextualWorld):
+        return
+    allowed, remedy = f"with world {world.text()}", "means follow from contexts"
+    if means is not None:
+        refuse("means", means.shape, f"left out {allowed}", remedy)
+    if spread:
+        refuse("spread", spread, f"0 {allowed}", "agents share theta")
+    if cells * world.dimension >= 2**32:
+        most = (2**32 - 1) // cells
+        refuse("world", world.text(), f"of at most {most} dimensions here", "use fewer arms")
 
 
 def _check_unit_means(law: RewardLaw) -> None:

@@ -25,7 +25,8 @@ class Outcome(NamedTuple):
         messages_by: [time] messages that agents have sent, where agents may be absent; None where
             each round has the same number.
         arms_reported: Reported arms, summed over these rounds; over messages, if they are counted.
-        active_arms: Arms still in play at the horizon.
+        active_arms: Arms still in play at the horizon; None with contexts, which give an arm
+            another mean in each slot. So are the next four.
         chosen_arm: The arm played at the horizon, -1 while still exploring.
         agents_lost: Agents whose active set holds no best arm at the horizon; None if means change.
         agents_worse: Agents that play one arm at the horizon, and not a best one.
@@ -39,11 +40,11 @@ class Outcome(NamedTuple):
     rounds_by: Grid
     rounds: Integer
     arms_reported: Integer
-    active_arms: Integer
-    chosen_arm: Integer
+    active_arms: Integer | None
+    chosen_arm: Integer | None
     agents_lost: Integer | None
-    agents_worse: Integer
-    final_gap: Scalar
+    agents_worse: Integer | None
+    final_gap: Scalar | None
     accumulator_values: dict[str, Reals] | None = None
     messages_by: Grid | None = None
 
@@ -62,6 +63,8 @@ class Trial(Protocol):
       problem whose means change.
     * ``follows_presences``: true if the loop asks a problem's presence who is heard. Other trials
       never get a problem with one.
+    * ``reads_contexts``: true if the loop reads ``instance.contexts``. Other trials never get a
+      problem with contexts.
     * ``with_accumulators(accumulators)``: the same trial with accumulators for outputs. Only a
       trial with this method has such outputs.
     """

@@ -21,6 +21,7 @@ from jax import lax
 from jaxtyping import Array
 
 from fmab_jax.core.keys import Words
+from fmab_jax.core.plugins import Named
 from fmab_jax.core.rare import anywhere
 from fmab_jax.core.shapes import Bits, Reals, Scalar
 from fmab_jax.errors import refuse
@@ -29,7 +30,7 @@ Read = Callable[..., Array]
 
 
 @dataclass(frozen=True)
-class Mechanism:
+class Mechanism(Named):
     """Noise on a message, symmetric around 0 and independent from message to message.
 
     A subclass states ``name``, ``title``, `sample` and `epsilon`, and `sample_sum` if a sum of
@@ -70,7 +71,6 @@ class Mechanism:
         0.0
     """
 
-    name: ClassVar[str]
     title: ClassVar[str]
     pure: ClassVar[bool] = True
     source: ClassVar[str] = ""

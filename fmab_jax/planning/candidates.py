@@ -16,9 +16,10 @@ from fmab_jax.algorithms.base import Algorithm, collect_algorithms, ledger_of
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.analysis.leaks import NOISE, at_leak, find_leak
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.networks import ComponentsOf, GraphOf, network, parts
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import Refusal, refuse
-from fmab_jax.parameters import UNSET, Flag, parameters_of
+from fmab_jax.errors import Refusal, choice, count, flag, real, refuse
+from fmab_jax.parameters import LEAK, UNSET, VIEWS, Flag, parameters_of
 from fmab_jax.run.configs import build_exchange
 
 # Round budgets to try, as parts of the largest that the links allow.
@@ -86,6 +87,74 @@ class Round(NamedTuple):
     bits: float
 
 
+def check_setting(
+    problem: object,
+    horizon: object,
+    *,
+    leak: object,
+    view: object,
+    means_error: Any,
+    graph: object,
+    components: object,
+    server: object,
+    secure: object,
+    proven: object,
+    **budgets: object,
+) -> Setting:
+    """Returns the checked setting; ``budgets`` are links, numbers and bits, None for no budget."""
+    if not isinstance(problem, Problem):
+        refuse("problem", problem, "a Problem", "such as fmab_jax.Problem.uniform(50, 100)")
+    if means_error is not None:
+        problem = _perturb_means(problem, means_error)
+    remedy = "give the most of a run, or leave it out"
+    # Candidates that do not fit are left out, so a wrong graph must be refused here.
+    if graph is not None:
+        network(GraphOf().check("graph", graph, ""), problem.agents)
+    if components is not None:
+        parts(ComponentsOf().check("components", components, ""), problem.agents)
+    return Setting(
+        problem,
+        count("horizon", horizon, 1, 10**12, "give the number of slots T"),
+        None if leak is None else real("leak", leak, 0.0, math.inf, LEAK.remedy, open_low=True),
+        choice("view", view, VIEWS, "choose who is looked at"),
+        **{
+            name: math.inf if value is None else real(name, value, 0.0, math.inf, remedy)
+            for name, value in budgets.items()
+        },
+        graph=graph,
+        components=components,
+        server=flag("server", server),
+        secure=flag("secure", secure),
+        proven=flag("proven", proven),
+    )
+
+
+def _perturb_means(problem: Problem, means_error: float) -> Problem:
+    """Returns the problem whose means are estimates."""
+    means = problem.means
+    if means is None or problem.probabilities is not None or problem.means_error:
+        allowed = "left out: the problem does not fix its means"
+        refuse(
+            "means_error", means_error, allowed, "such as fmab_jax.Problem([0.9, 0.5], agents=5)"
+        )
+    rows, agents = (means[0], problem.agents) if len(means) == 1 else (means, None)
+    return Problem(
+        rows,
+        agents,
+        problem.rewards,
+        problem.world,
+        presence=problem.presence,
+        means_error=means_error,
+    )
+
+
+def select_candidates(algorithms: object, setting: Setting) -> tuple[list[Candidate], list[str]]:
+    """Returns the candidates of a user, or the default ones if there are none, with notes."""
+    if algorithms is None:
+        return list_candidates(setting)
+    return check_candidates(algorithms, setting), []
+
+
 def list_candidates(setting: Setting) -> tuple[list[Candidate], list[str]]:
     """Returns the candidates by default, and notes on what cannot keep the budgets.
 
@@ -129,7 +198,8 @@ def check_candidates(algorithms: object, setting: Setting) -> list[Candidate]:
         if candidate.label in labels:
             candidate = candidate._replace(label=f"{candidate.label} #{len(candidates) + 1}")
         if setting.leak is not None:
-            leak = find_leak(algorithm, setting.problem.agents, setting.view)
+            presence = setting.problem.presence
+            leak = find_leak(algorithm, setting.problem.agents, setting.view, presence=presence)
             if not leak <= setting.leak * (1.0 + 1e-9):
                 allowed = f"at most {setting.leak:g} in the view of {setting.view}"
                 refuse(f"leak of {candidate.label}", leak, allowed, "see fmab_jax.at_leak")
@@ -269,7 +339,8 @@ def _build(
 ) -> Algorithm:
     if setting.leak is None:
         return owner(**parameters)
-    return at_leak(owner, setting.leak, agents=agents, view=setting.view, **parameters)
+    view, presence = setting.view, setting.problem.presence
+    return at_leak(owner, setting.leak, agents=agents, view=view, presence=presence, **parameters)
 
 
 def _has_structure(algorithm: Algorithm, exchange: Exchange, setting: Setting) -> bool:

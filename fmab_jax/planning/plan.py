@@ -2,61 +2,35 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 import time as clock
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
-import jax
 import numpy as np
-from jaxtyping import Float
 
 from fmab_jax.algorithms.base import Algorithm
-from fmab_jax.analysis.bands import student_quantile
 from fmab_jax.analysis.leaks import NOISE, at_leak, find_leak
-from fmab_jax.core.networks import ComponentsOf, GraphOf, network, parts
+from fmab_jax.core import normal
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import Refusal, choice, count, flag, real, refuse
-from fmab_jax.files import check_path, error_stream
-from fmab_jax.parameters import LEAK, VIEWS, parameters_of
-from fmab_jax.planning.candidates import Candidate, Setting, check_candidates, list_candidates
-from fmab_jax.planning.race import Goal, Sample, Verdict, race
+from fmab_jax.errors import Refusal, count, flag, real, refuse
+from fmab_jax.files import check_path
+from fmab_jax.parameters import VIEWS, parameters_of
+from fmab_jax.planning.candidates import Setting, check_setting, select_candidates
+from fmab_jax.planning.pruning import prune
+from fmab_jax.planning.race import Goal, Verdict, race
+from fmab_jax.planning.runs import (
+    FIRST_SEEDS,
+    FRESH_LEVEL,
+    FRESH_SEEDS,
+    Look,
+    Runs,
+    Summary,
+    summarise,
+)
 from fmab_jax.run.resources import MAX_SEEDS
-from fmab_jax.sweeps.runner import sweep
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-Trials = dict[str, np.ndarray]
-"""Regret, links, numbers, bits and final gap of one configuration, [seed] each."""
-
-# Seeds of the first look, and fresh seeds of the answer's figures.
-_FIRST, _FRESH = 200, 2000
-# On processors, so that one program serves all looks.
-_BATCH = 200
-# Fresh seeds are of a level that no look has.
-_FRESH_LEVEL = 1000
-
-
-class Summary(NamedTuple):
-    """A quantity over fresh seeds.
-
-    Attributes:
-        mean: Mean.
-        low: Lower end of the 95 % interval of the mean.
-        high: Upper end.
-        p95: What 95 % of the runs do not exceed.
-        max: Largest.
-    """
-
-    mean: float
-    low: float
-    high: float
-    p95: float
-    max: float
 
 
 class Plan(NamedTuple):
@@ -68,7 +42,7 @@ class Plan(NamedTuple):
         holds: Whether its mean regret is within ``within`` of the best candidate's, as asked.
         within: The x that is shown; larger than asked where seeds or time were spent before.
         confidence: Of this statement.
-        candidates: Number of candidates.
+        candidates: Number of candidates, with those that theorems rule out before the race.
         survivors: Labels of candidates that may still be the best, the answer first.
         infeasible: Labels of candidates whose runs exceed a budget.
         seeds: Trials of the race, of all candidates together.
@@ -85,6 +59,7 @@ class Plan(NamedTuple):
         notes: What the budgets leave out.
         elapsed_s: Time of the plan.
         race: Rows of a label, seeds, mean regret and whether the candidate survives.
+        looks: What each look of the race saw, in its order.
     """
 
     algorithm: Algorithm
@@ -109,6 +84,7 @@ class Plan(NamedTuple):
     notes: tuple[str, ...]
     elapsed_s: float
     race: tuple[tuple[str, int, float, bool], ...]
+    looks: tuple[Look, ...]
 
 
 def plan(
@@ -117,6 +93,7 @@ def plan(
     *,
     leak: float | None,
     view: str = "messages",
+    means_error: float | None = None,
     links: float | None = None,
     numbers: float | None = None,
     bits: float | None = None,
@@ -150,6 +127,9 @@ def plan(
         horizon: T.
         leak: Epsilon of one reward, exactly, in the view; None for no noise.
         view: "messages", "sum" or "actions"; see `find_leak`.
+        means_error: Standard error of the problem's means, if they are estimates: each seed then
+            draws means around them, the same for every candidate, as in `Problem`. Regret and its
+            interval cover both sources of chance.
         links: Most links of a run; None for no budget.
         numbers: Most numbers on all links of a run.
         bits: Most bits on all links of a run.
@@ -183,217 +163,82 @@ def plan(
         ('kl_se()', 2, True)
     """
     began = clock.perf_counter()
-    if not isinstance(problem, Problem):
-        refuse("problem", problem, "a Problem", "such as fmab_jax.Problem.uniform(50, 100)")
-    choice("view", view, VIEWS, "choose who is looked at")
-    for name, value in {"server": server, "secure": secure, "proven": proven}.items():
-        flag(name, value)
-    flag("strict", strict)
-    remedy = "give the most of a run, or leave it out"
-    budgets = {
-        name: math.inf if value is None else real(name, value, 0.0, math.inf, remedy)
-        for name, value in {"links": links, "numbers": numbers, "bits": bits}.items()
-    }
-    seeds = count("max_seeds", max_seeds, _FIRST, MAX_SEEDS, "give the most seeds of a candidate")
-    limit = math.inf if time is None else real("time", time, 0.0, math.inf, "give seconds")
-    setting = Setting(
+    setting = check_setting(
         problem,
-        count("horizon", horizon, 1, 10**12, "give the number of slots T"),
-        None if leak is None else real("leak", leak, 0.0, math.inf, LEAK.remedy, open_low=True),
-        view,
-        **budgets,
+        horizon,
+        leak=leak,
+        view=view,
+        means_error=means_error,
+        links=links,
+        numbers=numbers,
+        bits=bits,
         graph=graph,
         components=components,
         server=server,
         secure=secure,
         proven=proven,
     )
-    goal = Goal(
-        real("within", within, 0.0, 10.0, "use 0.05 for 5 %", open_low=True),
-        real("confidence", confidence, 0.0, 1.0, "use 0.95", open_low=True, open_high=True),
-        problem.agents * setting.horizon * find_largest_gap(problem),
-        _FIRST,
-        seeds,
-        strict,
-    )
-    # Candidates that do not fit are left out, so a wrong graph must be refused here.
-    if graph is not None:
-        network(GraphOf().check("graph", graph, ""), problem.agents)
-    if components is not None:
-        parts(ComponentsOf().check("components", components, ""), problem.agents)
+    goal = _check_goal(setting, within, confidence, max_seeds, strict)
+    limit = math.inf if time is None else real("time", time, 0.0, math.inf, "give seconds")
     root = count("root_seed", root_seed, 0, 2**32 - 1, "give a seed")
     folder = None if store is None else Path(check_path("store", store))
-    notes: list[str] = []
-    if candidates is None:
-        field, notes = list_candidates(setting)
-    else:
-        field = check_candidates(candidates, setting)
-    runs = _Runs(setting, field, root, folder, client, progress)
+    selection, notes = select_candidates(candidates, setting)
+    entrants, losses = prune(selection, setting)
+    runs = Runs(setting, entrants, root, folder, client, progress)
     verdict = race(
-        len(field),
+        len(entrants),
         runs.observe,
         goal,
-        is_sure=[candidate.is_sure for candidate in field],
+        is_sure=[candidate.is_sure for candidate in entrants],
         out_of_time=lambda: clock.perf_counter() - began > limit,
     )
     if verdict.winner < 0:
-        least = runs.find_least()
-        name = next(name for name, budget in budgets.items() if math.isfinite(budget))
-        allowed = f"more: every candidate exceeds a budget, the least of a run is {least[name]:g}"
-        refuse(name, budgets[name], allowed, "allow more")
-    return _answer(setting, field, verdict, runs, goal, notes, clock.perf_counter() - began)
+        _refuse_budget(setting, runs)
+    answer = _answer(runs, verdict, goal, [*notes, *losses], clock.perf_counter() - began)
+    return answer._replace(candidates=len(selection))
+
+
+def _check_goal(
+    setting: Setting, within: object, confidence: object, max_seeds: object, strict: object
+) -> Goal:
+    """Returns what the race has to show."""
+    return Goal(
+        real("within", within, 0.0, 10.0, "use 0.05 for 5 %", open_low=True),
+        real("confidence", confidence, 0.0, 1.0, "use 0.95", open_low=True, open_high=True),
+        setting.problem.agents * setting.horizon * find_largest_gap(setting.problem),
+        FIRST_SEEDS,
+        count("max_seeds", max_seeds, FIRST_SEEDS, MAX_SEEDS, "give the most seeds of a candidate"),
+        flag("strict", strict),
+    )
+
+
+def _refuse_budget(setting: Setting, runs: Runs) -> NoReturn:
+    """Refuses the first budget; every candidate exceeds one."""
+    least = runs.find_least()
+    name = next(name for name in least if math.isfinite(getattr(setting, name)))
+    allowed = f"more: every candidate exceeds a budget, the least of a run is {least[name]:g}"
+    refuse(name, getattr(setting, name), allowed, "allow more")
 
 
 def find_largest_gap(problem: Problem) -> float:
     """Returns the largest gap of an arm that an instance can have."""
-    if problem.means is None:
+    if problem.means is None or problem.world is not None:
         return 1.0
-    means = problem.means.mean(axis=0)
-    return float(means.max() - means.min()) or 1e-9
+    means, law = problem.means.mean(axis=0), problem.rewards
+    gap = float(means.max() - means.min()) + 2.0 * normal.LARGEST * problem.means_error
+    return min(gap, law.high - law.low) or 1e-9
 
 
-class _Runs:
-    """The trials of a plan: each doubling of the seeds has a root seed of its own."""
-
-    def __init__(
-        self,
-        setting: Setting,
-        field: Sequence[Candidate],
-        root_seed: int,
-        store: Path | None,
-        client: Any,
-        progress: bool,
-    ) -> None:
-        self.setting, self.field, self.root_seed = setting, field, root_seed
-        self.store, self.client, self.progress = store, client, progress
-        self.blocks: dict[tuple[int, int], Trials] = {}
-
-    def observe(self, group: Sequence[int], seeds: int) -> list[Sample]:
-        """Returns the samples of some candidates for the first so many seeds."""
-        level, start = 0, 0
-        pieces: dict[int, list[Trials]] = {i: [] for i in group}
-        while start < seeds:
-            whole = _FIRST if level == 0 else _FIRST * 2 ** (level - 1)
-            block = self._run(group, level, min(whole, seeds - start))
-            for i in group:
-                pieces[i].append(block[i])
-            start, level = start + whole, level + 1
-        if self.progress:
-            line = f"{len(group)} of {len(self.field)} candidates: {seeds:,} seeds"
-            print(line, file=error_stream(), flush=True)
-        return [self._judge(pieces[i]) for i in group]
-
-    def _judge(self, pieces: list[Trials]) -> Sample:
-        joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
-        setting = self.setting
-        is_over = (
-            (joined["links"] > setting.links)
-            | (joined["numbers"] > setting.numbers)
-            | (joined["bits"] > setting.bits)
-        )
-        return Sample(joined["regret"], is_over)
-
-    def _run(self, group: Sequence[int], level: int, seeds: int) -> dict[int, Trials]:
-        """Returns the trials of a level; computes those that are missing."""
-        missing = [
-            i for i in group if len(self.blocks.get((i, level), {"regret": ()})["regret"]) < seeds
-        ]
-        if missing:
-            algorithms = {self.field[i].label: self.field[i].algorithm for i in missing}
-            for i, trials in zip(missing, self.simulate(algorithms, level, seeds), strict=True):
-                self.blocks[i, level] = trials
-        return {
-            i: {name: values[:seeds] for name, values in self.blocks[i, level].items()}
-            for i in group
-        }
-
-    def simulate(self, algorithms: dict[str, Algorithm], level: int, seeds: int) -> list[Trials]:
-        """Runs algorithms for the seeds of a level."""
-        name = f"seeds-{self.root_seed}-{level}"
-        root = hashlib.sha256(f"{self.root_seed} {level}".encode()).digest()[:4]
-        store = None if self.store is None else self.store / name
-        data = sweep(
-            algorithms,
-            self.setting.problem,
-            horizon=self.setting.horizon,
-            seeds=seeds,
-            times=[self.setting.horizon],
-            root_seed=int.from_bytes(root),
-            store=store,
-            allow_changes=("algorithm", "seeds") if store else (),
-            client=self.client,
-            batch=_BATCH if jax.default_backend() == "cpu" else None,
-            progress=False,
-        )
-        arms = self.setting.problem.arms
-        return [
-            extract_trials(data.isel(algorithm=place), algorithm, arms)
-            for place, algorithm in enumerate(algorithms.values())
-        ]
-
-    def find_least(self) -> dict[str, float]:
-        """Returns the fewest links, numbers and bits of a run."""
-        return {
-            name: float(min(trials[name].min() for trials in self.blocks.values()))
-            for name in ("links", "numbers", "bits")
-        }
-
-
-def extract_trials(data: xr.Dataset, algorithm: Algorithm, arms: int) -> Trials:
-    """Returns regret, priced links, numbers, bits and final gap of every seed, at the horizon."""
-    priced = data.priced.values | (data.side.values == "server")
-    links = np.atleast_2d(np.asarray(data.links.isel(time=-1).values, np.float64))
-    numbers = np.asarray(data.numbers_sent.values, np.float64)
-    regret = np.asarray(data.regret.isel(time=-1).values, np.float64)
-    links = links.reshape(len(regret), -1)[:, np.broadcast_to(priced, links.shape[-1:])]
-    return {
-        "regret": regret,
-        "links": links.sum(axis=1),
-        "numbers": numbers,
-        "bits": numbers * algorithm.number_bits(arms),
-        "final_gap": np.asarray(data.final_gap.values, np.float64),
-    }
-
-
-def summarise(values: Float[np.ndarray, " seed"]) -> Summary:
-    """Returns mean, its 95 % interval (Student), the 95 % quantile and the maximum."""
-    mean, seeds = float(np.mean(values)), len(values)
-    half = student_quantile(seeds - 1, 0.95) * float(np.std(values, ddof=1)) / math.sqrt(seeds)
-    quantile = float(np.quantile(values, 0.95, method="higher"))
-    return Summary(mean, mean - half, mean + half, quantile, float(np.max(values)))
-
-
-def _answer(
-    setting: Setting,
-    field: Sequence[Candidate],
-    verdict: Verdict,
-    runs: _Runs,
-    goal: Goal,
-    notes: Sequence[str],
-    elapsed: float,
-) -> Plan:
+def _answer(runs: Runs, verdict: Verdict, goal: Goal, notes: Sequence[str], elapsed: float) -> Plan:
     """Measures the winner on fresh seeds, and collects what the race shows."""
-    winner = field[verdict.winner]
-    ahead = [j for j in np.argsort(verdict.means) if j not in (verdict.winner, *verdict.infeasible)]
-    second = (field[ahead[0]].label, verdict.means[ahead[0]]) if ahead else ("", math.nan)
-    algorithms, front = {winner.label: winner.algorithm}, {}
-    if math.isfinite(setting.links):
-        half = setting.links / 2
-        most = {
-            i: max(x["links"].max() for (j, _), x in runs.blocks.items() if j == i)
-            for i in [verdict.winner, *ahead]
-        }
-        fewer = next(
-            (i for i in sorted(most, key=verdict.means.__getitem__) if most[i] <= half), -1
-        )
-        if fewer >= 0:
-            front[f"at most {half:g} links"] = field[fewer].label
-            algorithms[field[fewer].label] = field[fewer].algorithm
-    if setting.leak is not None and (cautious := _lower_leak(winner.algorithm, setting)):
-        label = f"{winner.label} at a leak of {setting.leak / 10:g}"
-        front[f"a leak of {setting.leak / 10:g}"] = label
-        algorithms[label] = cautious
-    fresh = dict(zip(algorithms, runs.simulate(algorithms, _FRESH_LEVEL, _FRESH), strict=True))
+    setting, candidates = runs.setting, runs.candidates
+    winner, means = candidates[verdict.winner], verdict.means
+    losers = {verdict.winner, *verdict.infeasible}
+    rivals = [int(j) for j in np.argsort(means) if j not in losers]
+    front = _find_front(runs, verdict, rivals)
+    algorithms = {winner.label: winner.algorithm}
+    algorithms |= {label: algorithm for label, algorithm in front.values()}
+    fresh = dict(zip(algorithms, runs.simulate(algorithms, FRESH_LEVEL, FRESH_SEEDS), strict=True))
     trials, agents = fresh[winner.label], setting.problem.agents
     if not verdict.keeps:
         notes = ["nothing shows yet that the answer keeps the budgets", *notes]
@@ -403,9 +248,9 @@ def _answer(
         holds=verdict.holds,
         within=goal.within if verdict.holds else verdict.within,
         confidence=goal.confidence,
-        candidates=len(field),
-        survivors=tuple(field[i].label for i in verdict.survivors),
-        infeasible=tuple(field[i].label for i in verdict.infeasible),
+        candidates=len(candidates),
+        survivors=tuple(candidates[i].label for i in verdict.survivors),
+        infeasible=tuple(candidates[i].label for i in verdict.infeasible),
         seeds=sum(verdict.seeds),
         most_seeds=max(verdict.seeds),
         missing_seeds=verdict.missing,
@@ -413,20 +258,43 @@ def _answer(
         links=summarise(trials["links"]),
         numbers=summarise(trials["numbers"]),
         final_gap=float(np.mean(trials["final_gap"])),
-        leak={view: find_leak(winner.algorithm, agents, view) for view in VIEWS},
+        leak={
+            view: find_leak(winner.algorithm, agents, view, presence=setting.problem.presence)
+            for view in VIEWS
+        },
         remark=winner.remark,
-        second=second,
+        second=(candidates[rivals[0]].label, means[rivals[0]]) if rivals else ("", math.nan),
         front=tuple(
             (label, purpose, float(np.mean(fresh[label]["regret"])))
-            for purpose, label in front.items()
+            for purpose, (label, _) in front.items()
         ),
         notes=tuple(notes),
         elapsed_s=elapsed,
         race=tuple(
-            (c.label, n, mean, i in verdict.survivors)
-            for i, (c, n, mean) in enumerate(zip(field, verdict.seeds, verdict.means, strict=True))
+            (candidate.label, verdict.seeds[i], means[i], i in verdict.survivors)
+            for i, candidate in enumerate(candidates)
         ),
+        looks=tuple(runs.looks),
     )
+
+
+def _find_front(
+    runs: Runs, verdict: Verdict, rivals: Sequence[int]
+) -> dict[str, tuple[str, Algorithm]]:
+    """Returns labels and algorithms for half of the links and for a tenth of the leak."""
+    setting, winner = runs.setting, runs.candidates[verdict.winner]
+    front: dict[str, tuple[str, Algorithm]] = {}
+    if math.isfinite(setting.links):
+        half = setting.links / 2
+        order = sorted([verdict.winner, *rivals], key=verdict.means.__getitem__)
+        frugal = next((i for i in order if runs.find_most(i, "links") <= half), None)
+        if frugal is not None:
+            candidate = runs.candidates[frugal]
+            front[f"at most {half:g} links"] = candidate.label, candidate.algorithm
+    if setting.leak is not None and (cautious := _lower_leak(winner.algorithm, setting)):
+        label = f"{winner.label} at a leak of {setting.leak / 10:g}"
+        front[f"a leak of {setting.leak / 10:g}"] = label, cautious
+    return front
 
 
 def _lower_leak(algorithm: Algorithm, setting: Setting) -> Algorithm | None:
@@ -436,6 +304,13 @@ def _lower_leak(algorithm: Algorithm, setting: Setting) -> Algorithm | None:
     parameters = {name: getattr(algorithm, name) for name in names if name not in NOISE}
     goal, agents = setting.leak / 10, setting.problem.agents
     try:
-        return at_leak(type(algorithm), goal, agents=agents, view=setting.view, **parameters)
+        return at_leak(
+            type(algorithm),
+            goal,
+            agents=agents,
+            view=setting.view,
+            presence=setting.problem.presence,
+            **parameters,
+        )
     except Refusal:
         return None

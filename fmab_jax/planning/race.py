@@ -8,6 +8,7 @@ seeds; giving a candidate no more seeds only saves time.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
@@ -15,8 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
-RACE, LINKS, RARE = 0.8, 0.1, 0.1
-"""Shares of the chance of error: comparisons, budgets, and regrets that no seed has shown yet."""
+RACE, LINKS, RARE, LUCK = 0.7, 0.1, 0.1, 0.1
+"""Shares of the chance of error: comparisons, budgets, and large regrets of the leader and small
+ones of the others that no seed has shown yet."""
 
 MOST_OVER = 0.01
 """Share of runs that may exceed a budget that no structure bounds."""
@@ -186,7 +188,7 @@ class _Bounds(NamedTuple):
         rare, x = self._rare_cost(leader), self.goal.within
         margins = {j: pair.margin(x) for j, pair in pairs.items()}
         holds = keeps[leader] and all(margin >= rare for margin in margins.values())
-        within = max((pair.find_within(rare) for pair in pairs.values()), default=0.0)
+        within = _find_within(pairs.values(), rare)
         survivors = [leader, *(j for j in others if not pairs[j].is_worse)]
         verdict = verdict._replace(
             winner=leader,
@@ -201,7 +203,7 @@ class _Bounds(NamedTuple):
         active = {j for j in noisy if seeds[j] < seeds[leader]}
         if len(active) < len(noisy) or not noisy:
             active |= {leader, *noisy}
-        active |= {j for j in others if margins[j] < rare and pairs[j].half_width(x) > 0.25 * rare}
+        active |= {j for j in others if margins[j] < rare and pairs[j].doubt(x) > 0.25 * rare}
         if not keeps[leader]:
             active.add(leader)
         return verdict, sorted(active)
@@ -222,14 +224,22 @@ class _Bounds(NamedTuple):
 
     def _rare_cost(self, candidate: int) -> float:
         """Returns a bound of the mean regret beyond the threshold."""
-        beyond = self.goal.worst - self.thresholds[candidate]
-        if beyond <= 0.0:
+        excess = self._find_excess(candidate)
+        if excess is None:
             return 0.0
+        beyond, share, seeds = excess
+        error = RARE * self.error / (len(self.samples) * LOOKS)
+        return beyond * bound_mean(share if seeds else 1.0, seeds, error)
+
+    def _find_excess(self, candidate: int) -> tuple[float, float, int] | None:
+        """Returns what regrets beyond the threshold can be, their mean share of it, and seeds."""
+        beyond = float(self.goal.worst - self.thresholds[candidate])
+        if beyond <= 0.0:
+            return None
         # The first look chose the threshold, so it does not count.
         later = self.samples[candidate].regret[self.goal.first :]
-        error = RARE * self.error / (len(self.samples) * LOOKS)
         excess = np.maximum(later - self.thresholds[candidate], 0.0) / beyond
-        return beyond * bound_mean(float(excess.mean()) if len(later) else 1.0, len(later), error)
+        return beyond, float(excess.mean()) if len(later) else 0.0, len(later)
 
     def _compare(self, i: int, j: int) -> _Pair:
         """Returns the comparison of two candidates on the seeds that both have."""
@@ -240,11 +250,30 @@ class _Bounds(NamedTuple):
         other = self._cut(j, seeds) if self.goal.strict else self.samples[j].regret[:seeds]
         cut = [self._cut(i, seeds)[first:], other[first:]]
         if len(cut[0]) < 2:
-            return _Pair(0, (0.0, 0.0), np.zeros((2, 2)), (0.0, 0.0), self.pair_error, True)
+            return _Pair(0, (0.0, 0.0), 0.0, np.zeros((2, 2)), (0.0, 0.0), self.pair_error, True)
         means = float(np.mean(cut[0])), float(np.mean(cut[1]))
         spreads = float(self.thresholds[i]), float(self.thresholds[j])
-        covariance = np.cov(cut)
-        return _Pair(len(cut[0]), means, covariance, spreads, self.pair_error, self.goal.strict)
+        luck = -self._find_rare_loss(j) if self.goal.strict else self._find_luck(other)
+        return _Pair(
+            len(cut[0]), means, luck, np.cov(cut), spreads, self.pair_error, self.goal.strict
+        )
+
+    def _find_luck(self, regret: Float[np.ndarray, " seed"]) -> float:
+        """Returns a bound of what rare luck, which no seed shows, takes from a mean.
+
+        Regrets below the smallest of n seeds have a chance of at most 1 - error^(1/n), surely.
+        """
+        error = LUCK * self.error / (len(self.samples) * LOOKS)
+        return float(np.min(regret)) * -math.expm1(math.log(error) / len(regret))
+
+    def _find_rare_loss(self, candidate: int) -> float:
+        """Returns a lower bound of the mean regret beyond the threshold."""
+        excess = self._find_excess(candidate)
+        if excess is None:
+            return 0.0
+        beyond, share, seeds = excess
+        error = LUCK * self.error / (len(self.samples) * LOOKS)
+        return beyond * (1.0 - bound_mean(1.0 - share, seeds, error))
 
     def _estimate_missing(self, leader: int, within: float) -> int:
         """Estimates how many more seeds the leader needs.
@@ -266,6 +295,8 @@ class _Pair(NamedTuple):
     Attributes:
         seeds: Number of seeds.
         means: Of both.
+        luck: What the second's mean may lack because of luck that no seed shows; negative where it
+            surely has rare losses that its mean here lacks.
         covariance: Of both.
         spreads: Range of both.
         error: Chance that a bound fails.
@@ -274,6 +305,7 @@ class _Pair(NamedTuple):
 
     seeds: int
     means: tuple[float, float]
+    luck: float
     covariance: Float[np.ndarray, "2 2"]
     spreads: tuple[float, float]
     error: float
@@ -284,16 +316,18 @@ class _Pair(NamedTuple):
         """Whether the second is surely worse than the first, but for what no seed has shown."""
         return self.seeds > 1 and self.means[1] - self.means[0] > self.half_width(0.0)
 
+    def doubt(self, within: float) -> float:
+        """Returns how far the mean difference may be above its mean over the seeds."""
+        return self.half_width(within) + (1.0 + within) * self.luck
+
     def half_width(self, within: float) -> float:
         """Returns the half-width of the one-sided bound of the mean difference."""
-        from scipy.special import stdtrit
-
         if self.seeds < 2:
             return math.inf
         weights = np.array([1.0, -1.0 - within])
         deviation = math.sqrt(max(0.0, float(weights @ self.covariance @ weights)))
         if not self.strict:
-            quantile = float(stdtrit(self.seeds - 1, 1.0 - self.error))
+            quantile = _find_quantile(self.seeds - 1, self.error)
             return quantile * deviation / math.sqrt(self.seeds)
         # Maurer and Pontil (COLT 2009), theorem 4.
         log = math.log(2.0 / self.error)
@@ -303,7 +337,7 @@ class _Pair(NamedTuple):
 
     def margin(self, within: float) -> float:
         """Returns how far the first is surely below (1 + x) times the second; negative if not."""
-        return (1.0 + within) * self.means[1] - self.means[0] - self.half_width(within)
+        return (1.0 + within) * self.means[1] - self.means[0] - self.doubt(within)
 
     def find_within(self, rare: float) -> float:
         """Returns the smallest x at which the first is within x of the second."""
@@ -316,6 +350,24 @@ class _Pair(NamedTuple):
             middle = 0.5 * (low + high)
             low, high = (low, middle) if self.margin(middle) >= rare else (middle, high)
         return high
+
+
+def _find_within(pairs: Iterable[_Pair], rare: float) -> float:
+    """Returns the smallest x at which the leader is within x of all others."""
+    within = 0.0
+    for pair in pairs:
+        # Few pairs need a search: most hold at the x of another.
+        if math.isfinite(within) and not pair.margin(within) >= rare:
+            within = max(within, pair.find_within(rare))
+    return within
+
+
+@functools.cache
+def _find_quantile(freedom: int, error: float) -> float:
+    """Returns Student's quantile, which all pairs of a look share."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, 1.0 - error))
 
 
 def bound_mean(mean: float, trials: int, error: float) -> float:

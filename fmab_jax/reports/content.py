@@ -13,8 +13,9 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.algorithms import base
-from fmab_jax.analysis import comparisons, costs, questions, words
-from fmab_jax.analysis.overview import iterate_rows, write_remarks
+from fmab_jax.analysis import budgets, comparisons, costs, questions, words
+from fmab_jax.analysis.overview import write_remarks
+from fmab_jax.analysis.rows import iterate_rows
 from fmab_jax.analysis.statements import Comparison
 from fmab_jax.analysis.tables import check_result, final_table
 from fmab_jax.core.shapes import Record
@@ -101,6 +102,12 @@ class Cell(NamedTuple):
             return f"ε = {costs.write_leak_cell(self.cost, '')}"
         text = costs.write_leak(self.cost) or "an unknown amount"
         return "without a bound" if text == "no bound" else text
+
+    @property
+    def spent(self) -> dict[str, float]:
+        """Mean, 95 % quantile and maximum of links, numbers and bits, as far as they are known."""
+        names = [name for name in budgets.COLUMNS if name not in self.ticks]
+        return {name: self.row[name] for name in names if name in self.row}
 
     @property
     def complete(self) -> bool:
@@ -320,7 +327,7 @@ def draw_curves(content: Content) -> list[Picture]:
     from fmab_jax.plots import runs
 
     curves = {cell.label: cell.data for cell in content.drawn_cells}
-    return [_make_picture(runs.plot_runs(curves, level=content.level, **content.prices))]
+    return [make_picture(runs.plot_runs(curves, level=content.level, **content.prices))]
 
 
 def draw_finals(source: Source) -> Iterator[Picture]:
@@ -342,9 +349,7 @@ def draw_finals(source: Source) -> Iterator[Picture]:
             source.label,
             *(words.format_value(table[name], panel[name].item()) for name in panel_names),
         ]
-        yield _make_picture(
-            parameters.plot_parameter(panel, x, hue), ", ".join(filter(None, title))
-        )
+        yield make_picture(parameters.plot_parameter(panel, x, hue), ", ".join(filter(None, title)))
 
 
 def _rank_axis(axis: xr.DataArray) -> tuple[bool, int]:
@@ -352,7 +357,8 @@ def _rank_axis(axis: xr.DataArray) -> tuple[bool, int]:
     return sum(map(words.is_number, axis.values.tolist())) < 2, -axis.size
 
 
-def _make_picture(figure: Figure, title: str = "") -> Picture:
+def make_picture(figure: Figure, title: str = "") -> Picture:
+    """Returns a figure as an image with its texts."""
     from fmab_jax.plots import style
 
     image = base64.b64encode(style.write_svg(figure)).decode()

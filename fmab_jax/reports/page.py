@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import xarray as xr
 
 from fmab_jax import __version__
-from fmab_jax.analysis import costs, privacy, questions, statements
+from fmab_jax.analysis import budgets, costs, privacy, questions, statements
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.analysis.overview import write_percent
 from fmab_jax.analysis.statements import Comparison
@@ -69,6 +69,7 @@ def write_report(
     Args:
         sources: A sweep's folder or a .nc file, or several in a list; or a Dataset of `simulate`
             or `sweep`; or a dict of such things by the labels to show. Up to 1,000 configurations.
+            Or the folder of a plan, see `fmab plan --out`.
         out: Where to write, ending in .html.
         title: Of the page; by default the algorithms' titles.
         level: Confidence level of bands and intervals, in (0, 1).
@@ -105,7 +106,12 @@ def write_report(
         refuse("title", title, f"a text of at most {LONGEST:,} letters", "shorten it")
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
     prices = content.Prices(server_price=server_price, peer_price=peer_price)
-    whole = render_page(content.read_content(read_results(sources), title, level, prices))
+    from fmab_jax.reports import plan_page
+
+    if (plan := plan_page.find_plan(sources)) is not None:
+        whole = plan_page.render_plan(plan_page.read_plan(plan), title)
+    else:
+        whole = render_page(content.read_content(read_results(sources), title, level, prices))
     with whole_file(path) as temporary:
         temporary.write_bytes(whole.encode("utf-8", "replace"))
     return path
@@ -156,15 +162,29 @@ def _read_result(item: object, allowed: str) -> xr.Dataset:
     return item
 
 
-def render_page(report: Content) -> str:
-    """Returns the page as text."""
+def render_template(name: str, **values: object) -> str:
+    """Returns the page of a template as text."""
     files = resources.files("fmab_jax.reports")
     script, style = ((files / f"report.{end}").read_text("utf-8") for end in ("js", "css"))
+    return (
+        _load_templates()
+        .get_template(name)
+        .render(
+            version=__version__,
+            digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            script=script,
+            style=style,
+            **values,
+        )
+    )
+
+
+def render_page(report: Content) -> str:
+    """Returns the page as text."""
     cells = [cell for cell in report.cells[:_MOST_ROWS] if cell.complete]
-    template = _load_templates().get_template("page.html.j2")
-    return template.render(
+    return render_template(
+        "page.html.j2",
         report=report,
-        version=__version__,
         percent=f"{100 * report.level:.6g} %",
         leak_note=costs.LEAK_NOTE,
         best=_describe_best(report),
@@ -172,15 +192,13 @@ def render_page(report: Content) -> str:
         drawn=content.draw_curves(report),
         ends=[picture for source in report.sources for picture in content.draw_finals(source)],
         finals=_tabulate_finals(report),
+        spending=_tabulate_spending(report, cells),
         compared=_tabulate_comparisons(report),
         tally=statements.count_verdicts(report.compared),
         all_pairs=questions.ALL_PAIRS,
         ledgers=_tabulate_ledgers(report),
         wrong=_tabulate_failures(report, cells),
         unlucky=any(cell.row.get(event) for cell in cells for event in captions.EVENTS),
-        digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        script=script,
-        style=style,
     )
 
 
@@ -256,6 +274,17 @@ def _tabulate_finals(report: Content) -> Table:
         rows.append([*place, write_percent(row), write_short(row["rounds_made"]), *links, *ends])
     caption = "Final values" + ", a row for each configuration" * has_several
     return Table(caption, heads, rows, first, "sortable" * has_several)
+
+
+def _tabulate_spending(report: Content, cells: Sequence[Cell]) -> Table:
+    """Returns the table of what single runs spend, a row for each configuration."""
+    places = _list_headings(report)
+    heads, numbers = budgets.write_cells([cell.spent for cell in cells])
+    rows = [
+        [*_list_places(report, cell), *texts] for cell, texts in zip(cells, numbers, strict=True)
+    ]
+    caption = "Links, numbers and bits of a run: mean, 95 % quantile and maximum"
+    return Table(caption, [*places, *heads], rows, len(places), "sortable" * (len(rows) > 1))
 
 
 def _list_headings(report: Content) -> list[str]:

@@ -55,7 +55,8 @@ def run_trial(
         instance = problem.draw(key, grid[-1])
     with contract.refuse_errors(owner, tracing=True):
         outcome = trial.run(instance, grid, key)
-    return contract.check_outcome(outcome, len(grid), name, getattr(trial, "accumulators", ()))
+    accumulators, has_contexts = getattr(trial, "accumulators", ()), instance.contexts is not None
+    return contract.check_outcome(outcome, len(grid), name, accumulators, has_contexts=has_contexts)
 
 
 def run_many_trials(

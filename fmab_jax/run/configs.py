@@ -23,6 +23,7 @@ from fmab_jax.core.outputs import Output
 from fmab_jax.core.per_agent import check_lengths
 from fmab_jax.core.problems import MAX_AGENTS, Problem
 from fmab_jax.core.trials import Trial
+from fmab_jax.core.worlds import ContextualWorld
 from fmab_jax.errors import check_frozen_class, count, flag, refuse
 from fmab_jax.run import contract, resources, schema
 from fmab_jax.run import outputs as record
@@ -229,6 +230,12 @@ def bind(
         if problem.presence is not None and not getattr(trial, "follows_presences", False):
             allowed = f"left out with {algorithm.title or algorithm.name}"
             refuse("presence", problem.presence.text(), allowed, "its loop hears every agent")
+        if isinstance(problem.world, ContextualWorld) and not getattr(
+            trial, "reads_contexts", False
+        ):
+            allowed = f"left out with {algorithm.title or algorithm.name}"
+            remedy = "only index policies act slot by slot, such as ucb1"
+            refuse("world", problem.world.text(), allowed, remedy)
         trial = record.attach_accumulators(trial, outputs, algorithm.title or algorithm.name)
         # A trial of many agents takes longer to run than to compile.
         few = trial.elements() * problem.arms <= _FEW_ELEMENTS

@@ -20,7 +20,7 @@ from jaxtyping import Array
 
 from fmab_jax.algorithms.base import Algorithm, ledger_of, privacy_of
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.outputs import Accumulator
+from fmab_jax.core.outputs import OF_FIXED_ARMS, Accumulator
 from fmab_jax.core.plugins import errors_as
 from fmab_jax.core.trials import Outcome
 from fmab_jax.errors import Refusal, count, refuse
@@ -121,7 +121,12 @@ def check_statements(algorithm: Algorithm, exchange: Exchange, arms: int) -> Non
 
 
 def check_outcome(
-    outcome: object, points: int, name: str, accumulators: Sequence[Accumulator] = ()
+    outcome: object,
+    points: int,
+    name: str,
+    accumulators: Sequence[Accumulator] = (),
+    *,
+    has_contexts: bool = False,
 ) -> Outcome:
     """Checks the shapes and types of a traced trial's outcome.
 
@@ -130,6 +135,7 @@ def check_outcome(
         points: Number of recorded slots.
         name: The algorithm's name.
         accumulators: Requested accumulators.
+        has_contexts: Whether means follow from contexts.
 
     Raises:
         Refusal: If the outcome differs.
@@ -137,7 +143,11 @@ def check_outcome(
     if not isinstance(outcome, Outcome):
         raise_breach(name, "outcome", f"a {type(outcome).__name__}")
     over_time = ("regret", "waiting_regret", "rounds_by", "messages_by")
-    optional = "waiting_regret", "agents_lost", "messages_by"
+    optional = (
+        "waiting_regret",
+        "messages_by",
+        *(OF_FIXED_ARMS if has_contexts else ("agents_lost",)),
+    )
     for field, value in outcome._asdict().items():
         if field == "accumulator_values" or (value is None and field in optional):
             continue
@@ -160,11 +170,12 @@ def is_valid(outcome: Outcome) -> Array | np.bool_:
     Works on arrays of NumPy and of JAX. A series that grows to a finite end is finite.
     """
     regret, rounds = outcome.regret, outcome.rounds_by
+    gap = outcome.final_gap
     return (
         (regret[:, 0] >= 0.0).all()
         & (regret[:, 1:] >= regret[:, :-1]).all()
         & (regret[:, -1] < math.inf).all()
-        & (abs(outcome.final_gap) < math.inf).all()
+        & (True if gap is None else (abs(gap) < math.inf).all())
         & (rounds[:, 1:] >= rounds[:, :-1]).all()
         & (rounds[:, -1] == outcome.rounds).all()
     )
@@ -184,9 +195,10 @@ def check_batch(outcome: Outcome, seeds: Sequence[int] | np.ndarray, name: str) 
     if is_valid(outcome):
         return
     regret, rounds = outcome.regret, outcome.rounds_by
+    gap = np.zeros(1) if outcome.final_gap is None else outcome.final_gap
     rules = (
         ("finite", "regret", regret, np.isfinite(regret)),
-        ("finite", "final gap", outcome.final_gap, np.isfinite(outcome.final_gap)),
+        ("finite", "final gap", gap, np.isfinite(gap)),
         ("grows", "regret", regret, regret >= -_ROUNDING * np.maximum(regret[:, -1:], 1.0)),
         ("grows", "regret", regret, _find_increasing(regret)),
         ("rounds", "rounds", rounds, _find_increasing(rounds)),

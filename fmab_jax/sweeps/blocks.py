@@ -12,6 +12,7 @@ from jaxtyping import Array
 from fmab_jax.analysis import device_summary, summary
 from fmab_jax.core.outputs import FIELDS, Output, Reduce
 from fmab_jax.core.scope import own_settings
+from fmab_jax.core.worlds import ContextualWorld
 from fmab_jax.run import batches, resources
 from fmab_jax.run.batches import TrialResults, Trials
 from fmab_jax.run.compilation import Sizes
@@ -155,14 +156,16 @@ def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[
             arrays[f"{output.name}_{kind}"] = _pad(shaped)
     with own_settings():
         final = np.asarray(curves["regret"][:, :, -1])
+    world = configs[0].problem.world
     counts = {
         "regret_bin": summary.find_bins(final),
         **{
             output.name: np.stack(_compute_output(output, curves, configs))
-            for output in list_standard(configs[0].problem.world is not None)
+            for output in list_standard(world is not None, isinstance(world, ContextualWorld))
             if output.coordinate
         },
-        "undecided": curves["chosen_arm"] < 0,
+        # Contexts leave no arm to decide on.
+        "undecided": curves["chosen_arm"] < 0 if "chosen_arm" in curves else final < 0.0,
         "rounds": curves["rounds"],
         "numbers_sent": np.stack(_compute_output(NUMBERS, curves, configs)),
     }

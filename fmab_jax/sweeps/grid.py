@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from fmab_jax.analysis import privacy, words
 from fmab_jax.core.exchanges import Meter
 from fmab_jax.core.shapes import Record
+from fmab_jax.core.worlds import ContextualWorld
 from fmab_jax.run import schema
 from fmab_jax.run.configs import Config
 from fmab_jax.run.facts import facts
@@ -65,8 +66,9 @@ def _describe_cell(config: Config, study: Study) -> Record:
     for name in ("epsilon", "epsilon_message"):
         cell[name] = None if math.isinf(cell[name]) else cell[name]
     cell["slots"] = config.points
-    if study.outputs:
-        cell["number_bits"] = config.facts["number_bits"]
+    if isinstance(config.problem.world, ContextualWorld):
+        cell["contexts"] = config.problem.world.dimension
+    cell["number_bits"] = config.facts["number_bits"]
     costs = {**config.costs}
     if not config.messages:
         costs.pop("counted")  # as in older stores
@@ -101,6 +103,11 @@ class Grid:
     def has_world(self) -> bool:
         """Whether means change in a cell."""
         return any("world" in cell["settings"] for cell in self.cells)
+
+    @property
+    def has_contexts(self) -> bool:
+        """Whether means follow from contexts in a cell."""
+        return any("contexts" in cell for cell in self.cells)
 
     def links(self, cell: Record) -> np.ndarray:
         """Returns the links of a completed round of a cell, or of a message: int64 [meter]."""

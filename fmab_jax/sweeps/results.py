@@ -115,6 +115,10 @@ def dataset(
         data = _label_curves(results, grid, stops, complete=not missing, dask=dask)
     else:
         data = label_summaries(results, grid, stops)
+    # Stores of older versions have it only where outputs were asked for.
+    if all("number_bits" in cell for cell in grid.cells):
+        bits = grid.table([cell["number_bits"] for cell in grid.cells])
+        data["number_bits"] = (grid.dims, bits, {"long_name": "bits of a number", "units": "bits"})
     for name in SHARED:
         dims, values = grid.reduce_fact(name)
         # Swept parameters and differing algorithms are dimensions already.
@@ -145,7 +149,7 @@ def _label_curves(
             return variable
         return variable.chunk(sizes, from_array_kwargs={"name": False, "fancy": False})
 
-    outputs = (*list_standard(grid.has_world), *results.outputs)
+    outputs = (*list_standard(grid.has_world, grid.has_contexts), *results.outputs)
     variables: dict[str, xr.Variable | tuple[object, ...]] = {
         output.name: make_variable(output) for output in outputs
     }

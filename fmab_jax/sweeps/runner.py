@@ -216,6 +216,13 @@ def run(
     return data
 
 
+def outline(study: Study) -> xr.Dataset:
+    """Returns the result of a study without any seed: its parameters, meters and columns."""
+    return results.dataset(
+        Results(build_header(study, {}), Memory(), [], study.outputs), "", partial=True
+    )
+
+
 def _check_worker(worker: object, store: Path | None) -> tuple[int, int] | None:
     if worker is None:
         return None

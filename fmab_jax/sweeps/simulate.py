@@ -97,6 +97,6 @@ def simulate(
         outputs=outputs,
     )
     data = run(study, batch=batch, devices=devices, progress=progress).load()
-    if problem.means is not None:
+    if not problem.drawn:
         data["means"] = (("row", "arm"), problem.means, {"long_name": "mean reward"})
     return data

@@ -220,7 +220,7 @@ def state(
     if until is not None:
         _check_until(until, keep, number)
     flag("sum_agents", sum_agents)
-    if isinstance(problem, Problem) and problem.drawn:
+    if isinstance(problem, Problem) and problem.means is None:
         # A random Problem and its parameters give the same study.
         names = ("agents", "arms", "spread", "instance_gap", "rewards", "world", "presence")
         _refuse_twice(names, parameters, "a Problem")

@@ -95,7 +95,7 @@ def _list_keys(document: Record) -> dict[str, Record]:
     """Returns the keys of each table, with their parameters or None."""
     owners = [find_by_name(name) for name in _list_values(document.get("algorithm", []))]
     parameters = {name: p for owner in owners[::-1] for name, p in parameters_of(owner).items()}
-    problem = {**parameters_of(RandomProblem), "means": None}
+    problem = {**parameters_of(RandomProblem), "means": None, "means_error": None}
     until = dict.fromkeys(Precision._fields)
     return {"parameters": parameters, "problem": problem, "until": until}
 
@@ -128,6 +128,9 @@ def build_study(document: Record) -> Study:
         until = until_precise(**tables["until"])
     problem = tables["problem"]
     file_problems = _read_problems(**problem) if "means" in problem else None
+    if "means" not in problem and "means_error" in problem:
+        remedy = "add means = 'means.csv'"
+        refuse("problem.means_error", problem["means_error"], "given with means", remedy)
     random_settings = {} if "means" in problem else problem
     return state(
         problem=file_problems, until=until, **top, **random_settings, **tables["parameters"]
@@ -162,7 +165,7 @@ def _parse_value(value: object, parameter: Parameter | None = None) -> object:
 
 
 def _read_problems(
-    means: Any, agents: Any = None, rewards: Any = None, **extra: object
+    means: Any, agents: Any = None, rewards: Any = None, means_error: Any = 0.0, **extra: object
 ) -> Problem | dict[str, Problem]:
     """Returns the problem of a file of means, or problems by file."""
     for name, value in extra.items():
@@ -174,7 +177,7 @@ def _read_problems(
     for path in paths:
         if paths.count(path) > 1:
             refuse("means", path, "distinct values", "a repeated value repeats its configurations")
-    problems = {path: Problem.from_file(path, agents, rewards) for path in paths}
+    problems = {path: Problem.from_file(path, agents, rewards, means_error) for path in paths}
     for path, problem in problems.items():
         # One agent is no federation, so it must be explicit.
         if agents is None and problem.agents == 1:
@@ -241,6 +244,8 @@ def build_document(study: Record, seeds: Iterable[int] = ()) -> Record:
         agents, law = study["problem"]["agents"], _format_law(study["problem"]["rewards"])
         _ = study["problem"]["means"]  # probabilities are in no file of means
         document["problem"] = {"means": "FILE.npz", "agents": agents, "rewards": law}
+        if "means_error" in study["problem"]:
+            document["problem"]["means_error"] = study["problem"]["means_error"]
         del keys["problem"]
     # The order of keys decides the order of dimensions.
     for name in dict.fromkeys([*study["axes"], *study]):

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis import summary
+from fmab_jax.analysis.budgets import find_tail
 from fmab_jax.core.outputs import Reduce
 from fmab_jax.run import schema
 from fmab_jax.run.outputs import finish_reduction
@@ -48,16 +49,21 @@ def label_summaries(results: Results, grid: Grid, stops: Mapping[str, int]) -> x
     bins, regret_histogram = _densify(grid, histograms)
     low, high = summary.find_bin_edges(bins)
     rounds, rounds_histogram = _densify(grid, count("rounds"))
-    numbers = [_compute_moments(*numbers) for numbers in count("numbers_sent")]
+    counts = count("numbers_sent")
+    numbers = [_compute_moments(*pair) for pair in counts]
+    tails = [find_tail(*pair) if len(pair[0]) else (math.nan, math.nan) for pair in counts]
     series |= {
         "numbers_sent_mean": (grid.dims, grid.table([mean for mean, _ in numbers])),
         "numbers_sent_variance": (grid.dims, grid.table([variance for _, variance in numbers])),
+        "numbers_sent_p95": (grid.dims, grid.table([quantile for quantile, _ in tails])),
+        "numbers_sent_max": (grid.dims, grid.table([largest for _, largest in tails])),
         "regret_quantile": ([*grid.dims, "quantile"], grid.table(quantiles)),
         "regret_histogram": ([*grid.dims, "bin"], regret_histogram),
         "rounds_histogram": ([*grid.dims, "made"], rounds_histogram),
         "seeds": (grid.dims, grid.table([stops[cell] for cell in grid.hashes])),
     }
-    events = [output.name for output in list_standard(grid.has_world) if output.coordinate]
+    outputs = list_standard(grid.has_world, grid.has_contexts)
+    events = [output.name for output in outputs if output.coordinate]
     for name in [*events, "undecided"]:
         tallies = [dict(zip(*pair, strict=True)) for pair in count(name)]
         series[name] = (grid.dims, grid.table([int(tally.get(1, 0)) for tally in tallies]))
@@ -72,6 +78,9 @@ def label_summaries(results: Results, grid: Grid, stops: Mapping[str, int]) -> x
         "bin_high": ("bin", high),
         "made": ("made", rounds, {"long_name": "completed rounds"}),
     }
+    counted = [grid.facts(cell)["counted"] for cell in grid.cells]
+    if "messages_by" in counted:
+        coords["counted"] = (grid.dims, grid.table(counted))
     return xr.Dataset(series, coords)
 
 

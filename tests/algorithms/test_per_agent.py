@@ -342,6 +342,10 @@ def test_texts_lists_and_files(tmp_path):
     ):
         assert kind.check("epsilon", value, "") == wanted
     assert kind.plain(wanted) == kind.label(wanted) == "1x2,0.5x1"
+    quantiles = tuple(0.5 + 1.5 * (i + 0.5) / 4 for i in range(4))
+    assert kind.check("epsilon", "0.5..2x4,1x2", "") == (*quantiles, 1.0, 1.0)
+    for text in ("1..2,1x3", "1..2..3x4", "a..2x3"):
+        refuses("LOW..HIGHxAGENTS", kind.check, "e", text, "")
     assert kind.check("epsilon", kind.plain((1 / 3, 2e-9, 7.0)), "") == (1 / 3, 2e-9, 7.0)
     many = tuple(0.001 * n for n in range(1, 60))
     assert kind.label(many).startswith("0.001 to 0.059 (") and len(kind.label(many)) < 30

@@ -12,11 +12,13 @@ from refusals import refuses
 from scipy import stats
 
 import fmab_jax as fmab
+from fmab_jax.analysis import budgets
 from fmab_jax.analysis.words import write_short
 
 SEEDS = np.array([[5, 4], [1, 0]])
 METERS = {"server": ("server", True), "bound": ("peer", True), "used": ("peer", False)}
 PER_ROUND = np.array([3, 7, 5])
+NUMBERS = ("numbers_sent_mean", "numbers_sent_p95", "numbers_sent_max")
 EVENTS = ("best_arm_lost", "worse_arm_played")
 # What is seen is not what is stated of a message; one configuration tells nothing.
 LEDGER = [
@@ -53,6 +55,8 @@ def result(seeds=SEEDS):
             "regret": ((*dims, "time"), np.stack([final / 2, final], -1)),
             "links": ((*dims, "time", "meter"), links),
             "rounds_made": (dims, rounds),
+            "numbers_sent": (dims, 3 * rounds**2),
+            "number_bits": (dims[:2], [[64, 1], [64, 64]]),
             "chosen_arm": (dims, rng.integers(-1, 2, shape)),
             "seeds": (dims[:2], seeds),
         },
@@ -91,6 +95,12 @@ def due(data, place, level):
         found[name] = int(cell[name].sum())
         ends = stats.binomtest(found[name], number).proportion_ci(level, "exact")
         found |= {f"{name}_lower": ends.low, f"{name}_upper": ends.high}
+    # Links on the meter "used" have no price.
+    spent = {"links": 10 * rounds, "numbers": 3 * rounds**2}
+    spent["bits"] = spent["numbers"] * [[64, 1], [64, 64]][place[0]][place[1]]
+    for name, values in spent.items():
+        found |= {name: values.mean(), f"{name}_max": values.max()}
+        found[f"{name}_p95"] = np.quantile(values, 0.95, method="higher")
     links = rounds.mean() * PER_ROUND
     return found | {f"links_{name}": each for name, each in zip(METERS, links, strict=True)}
 
@@ -108,7 +118,7 @@ def test_each_cell_is_that_of_numpy():
             "± 90 %",
             "±, % of it",
         ),
-        *("rounds", "links server", "links bound", "links used", "cost", "seeds"),
+        *("rounds", "links server", "links bound", "links used", "links max", "cost", "seeds"),
         *("best arm lost 90 %", "worse arm played 90 %"),
     ]
     # Of [participation, epsilon]; the last has not begun.
@@ -122,7 +132,7 @@ def test_each_cell_is_that_of_numpy():
         assert (named["leak_epsilon"], named["leak_view"]) == leak[1:]
         assert named["level"] == 0.9 and named["seeds"] == SEEDS[place]
         if SEEDS[place] < 2:
-            assert row[3:] == (*["-"] * 8, "1", "-", "-") and np.isnan(named["regret"])
+            assert row[3:] == (*["-"] * 9, "1", "-", "-") and np.isnan(named["regret"])
             continue
         known = due(data, place, 0.9)
         for name, value in known.items():
@@ -134,6 +144,7 @@ def test_each_cell_is_that_of_numpy():
             f"{100 * half / known['regret']:.2g}",
             write_short(known["rounds_made"]),
             *(write_short(known[f"links_{name}"]) for name in METERS),
+            write_short(known["links_max"]),
             write_short(known["cost"]),
             f"{SEEDS[place]}",
             *(
@@ -155,6 +166,8 @@ def summed_up(data):
     mean, covariance = np.zeros((*shape, slots)), np.zeros((*shape, slots, slots))
     rounds, variance = np.zeros(shape), np.zeros(shape)
     links = np.zeros((*shape, slots, len(METERS)))
+    histogram = np.zeros((*shape, 5), int)
+    numbers = np.full((3, *shape), np.nan)
     counts = {name: np.zeros(shape, int) for name in (*EVENTS, "undecided")}
     for place in np.argwhere(SEEDS > 1).tolist():
         at = tuple(place)
@@ -162,6 +175,13 @@ def summed_up(data):
         mean[at], covariance[at] = cell.regret.mean("seed"), np.cov(cell.regret.values.T)
         rounds[at], variance[at] = cell.rounds_made.mean(), cell.rounds_made.var(ddof=1)
         links[at] = cell.links.mean("seed")
+        histogram[at] = np.bincount(cell.rounds_made, minlength=5)
+        sent = cell.numbers_sent.values
+        numbers[(slice(None), *at)] = (
+            sent.mean(),
+            np.quantile(sent, 0.95, method="higher"),
+            max(sent),
+        )
         for name in EVENTS:
             counts[name][at] = cell[name].sum()
         counts["undecided"][at] = (cell.chosen_arm < 0).sum()
@@ -171,11 +191,15 @@ def summed_up(data):
         "rounds_made_mean": (dims, rounds),
         "rounds_made_variance": (dims, variance),
         "links_mean": ((*dims, "time", "meter"), links),
+        "rounds_histogram": ((*dims, "made"), histogram),
+        **dict(zip(NUMBERS, ((dims, values) for values in numbers), strict=True)),
+        "number_bits": data.number_bits,
         "seeds": (dims, SEEDS),
         **{name: (dims, values) for name, values in counts.items()},
     }
     kept = [name for name in data.coords if name not in (*EVENTS, "seed")]
-    return xr.Dataset(made, {name: data.coords[name] for name in kept}, data.attrs)
+    coords = {name: data.coords[name] for name in kept} | {"made": np.arange(5)}
+    return xr.Dataset(made, coords, data.attrs)
 
 
 def test_the_table_of_a_summary_is_that_of_its_curves():
@@ -184,7 +208,9 @@ def test_the_table_of_a_summary_is_that_of_its_curves():
     for place in ((0, 0), (0, 1)):
         cell = found.isel(participation=place[0], epsilon=place[1])
         for name, value in due(result(), place, 0.9).items():
-            kept = cell.links.sel(meter=name[6:]) if name.startswith("links") else cell[name]
+            if name == "links":
+                continue
+            kept = cell.links.sel(meter=name[6:]) if name[6:] in METERS else cell[name]
             assert float(kept) == pytest.approx(value, rel=1e-9), name
     assert np.isnan(found.cost.values[1]).all() and np.isnan(found.regret_upper.values[1]).all()
 
@@ -345,6 +371,56 @@ def test_rows_are_those_of_which_the_conditions_hold():
     assert rows_of(where=[f" links_server < {most!r} "]) == wanted
     assert rows_of(where=["leak<=1"]) == [0.05, 0.2]
     assert rows_of(where=["leak<=4", "epsilon>0.05"]) == [0.2, 1.0]
+    # An unknown value differs from no number.
+    assert len(fmab.overview(result(), where="regret!=3").records) == 2
+    assert rows_of(where="leak<=4, epsilon!=1") == [0.05, 0.2]
+    assert rows_of(where="epsilon==0.2") == [0.2]
+
+
+def test_rows_keep_budgets_of_the_largest_run():
+    """Would catch a mean for a maximum, which lets runs through that exceed a budget."""
+    data = result()
+    first, second, _ = fmab.overview(data).records
+    for name in budgets.BUDGETS:
+        budget = first[f"{name}_max"] - 0.5
+        assert first[name] < budget
+        kept = fmab.overview(data, where=[f"{name}_max<={budget!r}", "seeds>1"]).records
+        assert [row["epsilon"] for row in kept] == [2.0] * (second[f"{name}_max"] <= budget)
+
+
+def test_the_tail_is_that_of_the_runs():
+    """Would catch an interpolated quantile, a rank off by one, and a value that no run has."""
+    rng = np.random.default_rng(3)
+    for size in (2, 20, 21, 22, 41, 100, 101):
+        values = rng.integers(0, 30, size)
+        known, counts = np.unique([*values, 40], return_counts=True)
+        counts[-1] -= 1
+        due = np.quantile(values, 0.95, method="higher"), values.max()
+        assert budgets.find_tail(values) == due == budgets.find_tail(known, counts)
+
+
+def test_what_old_results_do_not_say_is_absent():
+    """Would catch zeros, or means, for maxima that a summary of an older version lacks."""
+    curves, kept = result(), summed_up(result())
+    old = kept.drop_vars(["number_bits", "rounds_histogram", *NUMBERS[1:]])
+    (row, *_), names = fmab.overview(old).records, set(fmab.final_table(old).data_vars)
+    assert {*row} & {*budgets.COLUMNS} == {"links", "numbers"}
+    assert names & {*budgets.COLUMNS} == {"links", "numbers"}
+    assert row["links"] == due(curves, (0, 0), 0.9)["links"]
+    assert "links\nmax" not in fmab.overview(old).headings
+    (row, *_) = fmab.overview(curves.drop_vars("number_bits")).records
+    assert {*row} & {*budgets.COLUMNS} == {*budgets.COLUMNS[:6]}
+    # Joined runs of unlike numbers have no bits of one number.
+    (row, *_) = fmab.overview(curves.assign(number_bits=("seed", [1, 2, 2, 2, 2]))).records
+    assert np.isnan(row["bits_max"]) and row["numbers_max"] > 0
+
+
+def test_a_swept_parameter_keeps_its_name():
+    """Would catch a column of bits in place of the parameter of that name."""
+    data = result().rename(epsilon="bits")
+    found = fmab.overview(data)
+    assert "bits" in found.headings and "bits_max" in found.records[0]
+    assert [row["bits"] for row in found.records] == [0.25, 2.0, 0.25]
 
 
 def test_a_table_counts_the_seeds_that_were_selected():

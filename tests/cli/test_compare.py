@@ -87,6 +87,9 @@ def test_words_name_two_runs(capsys, words, first, second):
         "two.nc --where epsilon=1 --against epsilon=2": "--against epsilon=2: must be one of 0.1",
         "two.nc --where epsilon=1 --against epsilon=1.0": "--against epsilon=1.0: must name "
         "another run than --where; ",
+        "grid.nc --where links<=0": "--where links<=0: must be true of two ",
+        "grid.nc --where link<=0": "--where link<=0: must be about one of epsilon, participation, ",
+        "grid.nc --where links<=9 --against epsilon=1": "--where links<=9: must be NAME=VALUE ",
         "one.nc alone.nc": "alone.nc: second.seeds=1: must be at least 2; ",
     }.items(),
 )
@@ -96,3 +99,32 @@ def test_bad_words_end_in_one_line(capsys, words, line):
     start, *parts = line.split(" ... ")
     assert err.startswith(f"fmab: {start}") and err.count("\n") == 1
     assert all(part in err for part in parts), err
+
+
+def test_conditions_choose_the_configurations(capsys):
+    """Would catch conditions that are passed over, and means where maxima are asked for."""
+    data = swept()
+    records = fmab.overview(data).records
+    most = sorted(row["links_max"] for row in records)[-1]
+    kept = [row for row in records if row["links_max"] < most]
+    pairs = fmab.compare_all(data, where=f"links_max<{most}")
+    most_of = [side.spent["links_max"] for pair in pairs for side in pair.participants]
+    assert 2 <= len(kept) < 6 and {*most_of} == {row["links_max"] for row in kept}
+    assert len(pairs) == len(kept) * (len(kept) - 1) // 2
+    out = said(capsys, f"compare grid.nc --where 'links_max<{most}'").out
+    assert f"{len(pairs)} comparison" in out
+    start = next(i for i, line in enumerate(out.split("\n")) if re.match(" *run +links", line))
+    rows = [re.split(r"\s{2,}", line.strip()) for line in out.split("\n")[start + 2 :]]
+    rows = rows[: rows.index([""])]
+    # A row for each run.
+    assert sorted(number(row[3]) for row in rows) == sorted(row["links_max"] for row in kept)
+
+
+def test_without_the_reference_the_first_configuration_is_compared():
+    """Would catch no comparison at all where a condition leaves out the reference."""
+    grid = {"epsilon": [0.1, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0]}
+    data = fmab.sweep("cdp", **sizes.SMALL, **grid, **RUNS)
+    pairs = fmab.compare_all(data, where="epsilon<32")
+    assert [(pair.first, pair.second) for pair in pairs] == [
+        (f"ε = {epsilon}", "ε = 0.1") for epsilon in (1, 2, 4, 8, 16)
+    ]

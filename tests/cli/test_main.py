@@ -90,11 +90,15 @@ def test_means_come_from_a_file(folder, asked, capsys):
     np.savez(folder / "own.npz", means=[[0.9, 0.1], [0.7, 0.5], [0.8, 0.0]])
     said(capsys, "run cdp --means shared.csv --agents 3 --no-figure --no-data")
     said(capsys, "run hdp --means own.npz --no-figure --no-data")
+    said(capsys, "run cdp --means shared.csv --agents 3 --means-error 0.1 --no-figure --no-data")
     line = "--agents: must be given with shared.csv, whose one row all agents share; "
     for words in ("run cdp", "sweep cdp", "bounds cdp"):
         _, err = said(capsys, f"{words} --means shared.csv", 2)
         assert err.startswith(f"fmab: {line}") and "agents=50" in err
-    shared, custom = (study.points[0].config.problem for study in asked)
+    _, err = said(capsys, "run cdp --means-error 0.1", 2)
+    assert err.startswith("fmab: --means-error 0.1: must be given with --means")
+    shared, custom, unsure = (study.points[0].config.problem for study in asked)
+    assert unsure == fmab.Problem([0.9, 0.1], 3, means_error=0.1) != shared
     assert (shared.agents, shared.means.tolist()) == (3, [[0.9, 0.1]])
     assert (custom.agents, custom.means.tolist()) == (3, [[0.9, 0.1], [0.7, 0.5], [0.8, 0.0]])
 

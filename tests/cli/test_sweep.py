@@ -174,7 +174,7 @@ def test_export_writes_what_was_swept(eps, capsys):
         "show eps --where regret<0 seeds>1": "--where regret<0 seeds>1: must be true of at least "
         "one row; ",
         "show eps --sort eps": "--sort eps: must be about one of epsilon, rounds, regret, cost, "
-        "seeds, lost, worse, leak, links_server, links; ... 'epsilon'?",
+        "seeds, lost, worse, leak, links_server, links, links_p95, links_max, ... 'epsilon'?",
         "show eps --select eps=1": "--select eps=1: must be one of epsilon, rounds; ... epsilon?",
         "show eps --select rounds=3": "--select rounds=3: must be one of none, 2",
         "show eps sum": "sum: must stand after an option that takes it;",

@@ -13,6 +13,7 @@ import fmab_jax as fmab
 from fmab_jax.analysis import overview as overviews
 from fmab_jax.analysis import theory
 from fmab_jax.cli import bounds
+from fmab_jax.sweeps import runner
 
 SMALL = {"seeds": 20, "times": 4, "batch": 8, "progress": False}
 
@@ -51,6 +52,26 @@ def test_csv_has_all_digits_of_the_final_table(swept, written, capsys):
         assert float(row["level"]) == 0.95
         assert float(row["epsilon_message"]) == (4 if epsilon == 0 else np.inf)
         assert float(row["leak_epsilon"]) == (4 if epsilon == 0 else np.inf)
+
+
+def test_a_run_shows_the_rows_that_keep_a_budget(folder, capsys, monkeypatch):
+    """Would catch a condition that is read after the trials, or an empty table as an error."""
+    words = "run cdp --epsilon 0.5 1 --agents 4 --arms 3 --horizon 2000 --seeds 20 --no-figure"
+    out = said(
+        capsys, f"{words} --out x --columns links_max epsilon --where links_max>=0,epsilon>0.5"
+    ).out
+    lines = [line.split() for line in out.split("\n")]
+    data = fmab.load("x.nc").sel(epsilon=1)
+    most = int(data.links.isel(time=-1).max())
+    assert [f"{most}", "1"] in lines and not any(line[1:] == ["0.5"] for line in lines)
+    text = said(capsys, f"{words} --out x --overwrite --where links_max<0").out
+    assert text.startswith("No configuration fulfils --where links_max<0.\n")
+    monkeypatch.setattr(runner, "run", None)
+    for condition in ("links_mx<0", "links_max=0", "links_max<=x"):
+        err = said(capsys, f"{words} --out y --where {condition}", 2).err
+        assert err.startswith(f"fmab: --where {condition}: must be a") and err.count("\n") == 1
+        assert "epsilon, regret, rounds" in err and "links_max, numbers" in err
+    assert "--columns most" in said(capsys, f"{words} --out y --columns most", 2).err
 
 
 def test_html_is_well_formed_and_has_the_numbers(written, capsys):

@@ -113,10 +113,43 @@ def test_heterogeneous_means(gap):
     assert uncorrelated(scaled[:, 0, :])
 
 
+def test_means_around_estimates():
+    """Catches another law, arms and agents that share noise, and the noise of another stream."""
+    rows = [[0.5, 0.4, 0.6], [0.3, 0.5, 0.2]]
+    for problem, estimates in (
+        (Problem(rows, means_error=0.01), np.array(rows)),
+        (Problem(rows[0], 7, Gaussian(0.5), means_error=2.0), np.array(rows[:1])),
+    ):
+        actual = instances(problem)
+        noise = ((actual.means - estimates) / problem.means_error).reshape(SEEDS, -1)
+        assert min(stats.kstest(x, "norm").pvalue for x in noise.T) > ALPHA
+        level = instances(Problem.uniform(2, 3)).means[:, 0]
+        assert uncorrelated(np.hstack([noise, level]))
+        due = global_means(actual)
+        np.testing.assert_allclose(actual.gaps, due.max(axis=1, keepdims=True) - due, atol=1e-15)
+    padded = instances(Problem(rows, means_error=0.01), 9, room=5)
+    np.testing.assert_array_equal(padded.means[:, 2:], 0.0)
+    np.testing.assert_array_equal(
+        padded.means[:, :2], instances(Problem(rows, means_error=0.01), 9).means
+    )
+
+
+def test_means_around_estimates_stay_in_the_range_of_a_reward():
+    """Catches means outside [0, 1], and noise that is drawn again where it leaves the range."""
+    means = instances(Problem([1.0, 0.5], 3, means_error=0.5)).means[:, 0]
+    assert means.min() == 0.0 and means.max() == 1.0
+    at_end = int((means[:, 0] == 1.0).sum())
+    assert stats.binomtest(at_end, SEEDS, 0.5).pvalue > ALPHA
+    assert Problem([0.9, 0.5], 3, means_error=0) == Problem([0.9, 0.5], 3)
+
+
 @pytest.mark.parametrize(
     "problem",
-    [Problem.uniform(50, 9), Problem.with_gap(3, 9, 0.1), Problem.heterogeneous(4, 9, 0.7, 0.2)],
-    ids=["uniform", "gap", "heterogeneous"],
+    [
+        *(Problem.uniform(50, 9), Problem.with_gap(3, 9, 0.1)),
+        *(Problem.heterogeneous(4, 9, 0.7, 0.2), Problem(np.eye(9), means_error=0.2)),
+    ],
+    ids=["uniform", "gap", "heterogeneous", "estimates"],
 )
 def test_fixed_keeps_the_draw_of_its_seed(problem):
     """Catches float32 means (made outside the 64-bit scope) or another seed's means."""
@@ -312,6 +345,8 @@ NAMED = {
     "gaussian": lambda: Problem.uniform(5, 4, Gaussian(0.1)),
     "other sd": lambda: Problem.uniform(5, 4, Gaussian(0.2)),
     "fixed": lambda: Problem([0.1, 0.2, 0.3, 0.4], 5),
+    "estimates": lambda: Problem([0.1, 0.2, 0.3, 0.4], 5, means_error=0.1),
+    "less sure": lambda: Problem([0.1, 0.2, 0.3, 0.4], 5, means_error=0.2),
     "a bit": lambda: Problem([0.1, 0.2, 0.3, 0.4 + 2**-54], 5),
     "more share them": lambda: Problem([0.1, 0.2, 0.3, 0.4], 6),
     "rows": lambda: Problem([[0.1, 0.2, 0.3, 0.4]] * 4 + [[0.1, 0.2, 0.3, 0.5]]),

@@ -15,14 +15,27 @@ from pages import reader
 from sizes import LARGE
 
 import fmab_jax as fmab
+from experiments import race_laws
 from experiments.card import suites
 from fmab_jax.analysis.audit import RUNS
 from fmab_jax.analysis.privacy import epsilon_at, laplace_sum_epsilon
 from fmab_jax.analysis.summary import BIN_WIDTH
 from fmab_jax.core.laplace import share_epsilon
+from fmab_jax.planning.race import MOST_OVER
 from fmab_jax.run import resources
 
 ROOT = Path(__file__).parents[2]
+
+
+def beside_laplace(view, leak=0.1):
+    """Returns regret with Gaussian noise over that with Laplace noise: of CDP-MAB, of KL-SE."""
+    regret = {
+        (row["algorithm"], row["noise"]): float(row["regret"])
+        for row in rows_of("noises")
+        if row["view"] == view and float(row["leak"]) == leak
+    }
+    titles = "CDP-MAB", "KL-SE"
+    return [regret[title, "Gaussian"] / regret[title, "Laplace"] for title in titles]
 
 
 @cache
@@ -131,12 +144,14 @@ SEES, PROMISES = (f"docs/privacy.md: {head}" for head in ("Who sees what", "What
 DONE, AUDIT = (f"docs/privacy_audit.md: {head}" for head in ("What is done", "What it finds"))
 PRIVATE, KLSE = "docs/semantics.md: Privacy", "docs/theory.md: KL-SE"
 SUITES = "docs/benchmark.md: The suites, version 1"
+TRUE = "docs/plan.md: Is it true?"
 MEMORY = "docs/gpu.md: Batches and memory"
 BINS, LOOKS = (
     f"docs/sweeps.md: {head}" for head in ("Curves or a summary", "Until it is precise enough")
 )
 N = r"([\d,.]*\d)"
 # Section, what stands there once, and the values of its groups.
+NOISES = "docs/own_mechanism.md: Which noise wins where"
 SOURCES = (
     (
         CONDITIONS,
@@ -258,6 +273,35 @@ SOURCES = (
         rf"it is {N}, {N}, {N} and {N}, and {N} where half are known",
         shares,
     ),
+    (
+        NOISES,
+        rf"a leak of 0\.1 Gaussian noise costs CDP-MAB {N} times its regret, and\s+KL-SE {N} times",
+        lambda: beside_laplace("messages"),
+    ),
+    (
+        NOISES,
+        rf"has {N} times the regret of Laplace noise at a leak of\s+0\.1, .*?\s+has {N}\s+times",
+        lambda: beside_laplace("sum"),
+    ),
+    (TRUE, rf"confidence is\s+{N} %", lambda: [100 * race_laws.CONFIDENCE]),
+    (
+        TRUE,
+        rf"loses {N} in {N} % of them",
+        lambda: [race_laws.CATASTROPHE, 100 * race_laws.CHANCE],
+    ),
+    (
+        TRUE,
+        rf"\| 200 within {N} % \| one is best",
+        lambda: [max(race_laws.many().means) - min(race_laws.many().means)],
+    ),
+    (
+        TRUE,
+        rf"exceed the budget, in {N} % and in {N} % of their runs",
+        lambda: [100 * share for share in race_laws.infeasible().over[:2]],
+    ),
+    (TRUE, rf"cut at {N} times the best mean", lambda: [race_laws.CUT]),
+    (TRUE, rf"loses nothing in {N} % of its runs", lambda: [100 * race_laws.LUCKY]),
+    (TRUE, rf"in more than {N} % of their seeds", lambda: [100 * MOST_OVER]),
     (KLSE, rf"shares of half\s+of them keep to {N} at", half),
     (KLSE, rf"At a level of 20 that takes {N} off", lambda: [math.log(21)]),
     (SUITES, rf"Eliminations have {N} to {N} seeds", lambda: of_suites("rounds")),

@@ -1,5 +1,6 @@
 """The answer to "what should I run?": candidates, budgets, figures, and a plan that goes on."""
 
+import html
 import json
 import math
 
@@ -9,13 +10,14 @@ import pytest
 import fmab_jax as fmab
 from fmab_jax.cli.main import main
 from fmab_jax.errors import Refusal
-from fmab_jax.planning import plan as planning
 from fmab_jax.planning.candidates import (
     Setting,
     check_candidates,
     cost_of_round,
     list_candidates,
 )
+from fmab_jax.planning.plan import find_largest_gap
+from fmab_jax.planning.runs import extract_trials, summarise
 
 PROBLEM = fmab.Problem([0.9, 0.6, 0.3, 0.1], agents=5)
 FIELD = [fmab.kl_se(1, rounds=r) for r in (1, 3, None)] + [fmab.cdp_mab(epsilon_message=1)]
@@ -59,6 +61,36 @@ def test_a_plan_goes_on_where_it_was_killed(answer):
     assert rest == {path: path.stat().st_mtime_ns for path in rest}
 
 
+def test_estimates_widen_the_interval_and_change_the_answer():
+    """Would catch a race on the estimates alone, and seeds whose candidates meet other means."""
+    problem = fmab.Problem([0.5, 0.49], agents=5)
+    candidates = [fmab.kl_se(1, rounds=1), fmab.kl_se(1)]
+    options = {"leak": 1, "candidates": candidates, "within": 0.5, "max_seeds": 3000}
+    exact = fmab.plan(problem, 500, **options)
+    unsure = fmab.plan(problem, 500, means_error=0.2, **options)
+    assert exact.holds and unsure.holds
+    assert (exact.label, unsure.label) == ("kl_se()", "kl_se(rounds=1)")
+    assert exact.regret.high - exact.regret.low < 1 < unsure.regret.high - unsure.regret.low
+    around = fmab.Problem([0.5, 0.49], agents=5, means_error=0.2)
+    for algorithm in candidates:
+        data = fmab.simulate(algorithm, around, 500, seeds=3, times=[500])
+        for seed in range(3):
+            alone = fmab.simulate(algorithm, around.fixed(seed), 500, seeds=[seed], times=[500])
+            assert alone.regret.item() == data.regret.values[seed, 0]
+
+
+def test_the_largest_gap_covers_what_seeds_may_draw():
+    """Would catch a bound of rare regrets that a seed's means exceed."""
+    means = [0.6, 0.5, 0.4]
+    for error, law in ((0.01, "bernoulli"), (0.3, "bernoulli"), (1.0, "gaussian:1")):
+        problem = fmab.Problem(means, 3, law, means_error=error)
+        gaps = [np.ptp(problem.fixed(seed).means) for seed in range(20)]
+        assert max(gaps) <= find_largest_gap(problem)
+    assert find_largest_gap(fmab.Problem(means, 3)) == pytest.approx(0.2)
+    assert find_largest_gap(fmab.Problem(means, 3, means_error=0.3)) == 1
+    assert find_largest_gap(fmab.Problem(means, 3, world="drifting:2")) == 1
+
+
 def test_candidates_keep_leak_and_links():
     """Would catch a candidate that leaks more, or a round budget above the links."""
     setting = Setting(PROBLEM, 2000, 2.0, links=15, graph="ring")
@@ -94,13 +126,13 @@ def test_trials_are_read_seed_by_seed():
     """Would catch links that have no price, and numbers for bits."""
     algorithm = fmab.kl_se_graph(1, graph="ring")
     data = fmab.sweep({"a": algorithm}, PROBLEM, horizon=500, seeds=6, times=[500])
-    trials = planning.extract_trials(data.isel(algorithm=0), algorithm, 4)
+    trials = extract_trials(data.isel(algorithm=0))
     alone = fmab.simulate(algorithm, PROBLEM, 500, seeds=6, times=[500])
     priced = alone.links.isel(time=-1).sel(meter=alone.priced)
     assert (trials["links"] == priced.sum("meter").values).all()
     assert (trials["regret"] == alone.regret.values[:, -1]).all()
     assert (trials["bits"] == 64 * trials["numbers"]).all()
-    summary = planning.summarise(np.arange(101.0))
+    summary = summarise(np.arange(101.0))
     assert summary.mean == 50 and summary.p95 == 95 and summary.max == 100
     assert summary.high - summary.mean == pytest.approx(5.7843, abs=1e-4)
 
@@ -115,6 +147,11 @@ def test_trials_are_read_seed_by_seed():
         ({"candidates": []}, "candidates=[]: must be not empty"),
         ({"graph": "nope.edgelist"}, "graph='nope.edgelist': must be"),
         ({"components": "3,4"}, "components='3,4': must be sizes that sum to agents=5"),
+        ({"means_error": -1}, "means_error=-1: must be a number in [0"),
+        (
+            {"means_error": 0.1, "problem": fmab.Problem.uniform(5, 4)},
+            "means_error=0.1: must be left out: the problem does not fix its means",
+        ),
         ({"max_seeds": 10}, "max_seeds=10: must be a whole number in [200"),
         ({"numbers": 1, "candidates": FIELD[:1]}, "numbers=1.0: must be more: every candidate"),
         ({"server": False, "candidates": FIELD}, "candidates='kl_se(rounds=1)': must be one that"),
@@ -127,7 +164,7 @@ def test_trials_are_read_seed_by_seed():
 def test_what_cannot_be_planned_is_refused_in_a_line(changes, start):
     """Would catch a budget that nothing meets and that is met by nobody's candidate."""
     with pytest.raises(Refusal) as caught:
-        fmab.plan(PROBLEM, 100, **({"leak": 1} | changes))
+        fmab.plan(**({"problem": PROBLEM, "horizon": 100, "leak": 1} | changes))
     assert str(caught.value).startswith(start)
 
 
@@ -140,10 +177,26 @@ def test_the_command_line_writes_a_command_that_runs(tmp_path, capsys):
     )
     words = ["plan", "--agents", "5", "--arms", "3", "--horizon", "500", "--leak", "1"]
     words += ["--candidates", str(study), "--within", "0.5", "--format", "json"]
-    assert main(words) == 0
+    assert main([*words, "--out", str(tmp_path / "plan")]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert {"command", "regret", "links", "leak", "within", "confidence"} <= set(answer)
     assert {"candidates", "survivors", "seeds"} <= set(answer) and answer["candidates"] == 2
+    assert {"mean", "low", "high"} <= set(answer["regret"])
+    assert {"mean", "p95", "max"} <= set(answer["links"])
+    assert set(answer["leak"]) == {"messages", "sum", "actions"}
+    assert json.loads((tmp_path / "plan" / "plan.json").read_text()) == answer
+    assert (tmp_path / "plan" / "race.png").read_bytes().startswith(b"\x89PNG")
+    page = tmp_path / "plan.html"
+    assert main(["report", str(tmp_path / "plan"), "--out", str(page)]) == 0
+    text = page.read_text("utf-8")
+    assert text.startswith("<!DOCTYPE html>") and "data:image/svg+xml" in text
+    assert all(html.escape(answer[name], quote=False) in text for name in ("statement", "command"))
+    assert all(f'<th scope="row">{row["label"]}</th>' in text for row in answer["race"])
+    assert main(["report", str(tmp_path / "plan"), "--select", "rounds=1"]) == 2
+    assert "must be left out with a plan" in capsys.readouterr().err
+    (tmp_path / "plan" / "plan.json").write_text("{}")
+    assert main(["report", str(tmp_path / "plan"), "--out", str(page), "--overwrite"]) == 2
+    assert "must be the answer of a plan" in capsys.readouterr().err
     command = answer["command"].split()
     assert command[:3] == ["fmab", "run", "kl_se"] and "--epsilon" in command
     assert main([*command[1:], "--seeds", "20", "--no-figure", "--no-data"]) == 0

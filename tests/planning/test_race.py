@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fmab_jax.planning.race import Goal, Sample, bound_mean, bound_share, race
+from fmab_jax.planning.race import (
+    Goal,
+    Sample,
+    _Bounds,
+    _find_within,
+    bound_mean,
+    bound_share,
+    race,
+)
 
 
 def play(sampler, count, goal, over=None, **options):
@@ -136,6 +144,48 @@ def test_strict_bounds_take_more_seeds():
     )
     assert plain.holds and strict.holds and plain.winner == strict.winner == 0
     assert sum(strict.seeds) >= sum(plain.seeds)
+
+
+def test_rare_luck_of_another_is_not_overlooked():
+    """Would catch a race at an x of 0.5 % that ends before 1 run in 100 without regret is seen."""
+
+    def draw(i):
+        regret = np.full(2**13, (99.9, 100.0)[i])
+        # The second has a mean of 99, but nothing shows it in its first 300 seeds.
+        regret[300::100] = 0.0 if i else 99.9
+        return regret
+
+    verdict = play(draw, 2, GOAL._replace(within=0.005, worst=100.0, most=200))
+    assert not verdict.holds and 0.01 < verdict.within < 0.1
+    verdict = play(draw, 2, GOAL._replace(within=0.005, worst=100.0, most=2**13))
+    assert not verdict.holds or verdict.winner == 1
+
+
+def test_strict_races_count_rare_losses_of_the_others():
+    """Would catch a strict race that goes on because another looks better without its losses."""
+
+    def draw(i):
+        regret = gamma([100.0, 120.0], 3)(i)
+        rare = np.random.default_rng(4).random(len(regret)) < (0.01 if i == 0 else 0.0)
+        return np.where(rare, 20_000.0, regret)
+
+    goal = GOAL._replace(worst=20_000.0, most=2**16, strict=True)
+    verdict = play(draw, 2, goal)
+    assert verdict.holds and verdict.winner == 1
+
+
+def test_the_x_of_now_is_the_largest_of_all_pairs():
+    """Would catch a search that ends at the first pair."""
+    means = [100.0, 103.0, 104.0, 130.0]
+    bounds = _Bounds(
+        GOAL, [Sample(gamma(means, 12)(i)[:200], np.zeros(200, bool)) for i in range(4)],
+        [True] * 4, np.full(4, 500.0),
+    )  # fmt: skip
+    pairs = [bounds._compare(0, j) for j in (1, 2, 3)]
+    for order in (pairs, pairs[::-1]):
+        largest = max(pair.find_within(3.0) for pair in order)
+        assert _find_within(order, 3.0) == largest
+    assert len({pair.find_within(3.0) for pair in pairs}) == 3
 
 
 def test_time_ends_a_race_with_what_holds_now():

@@ -128,7 +128,7 @@ def test_the_page_is_semantic_and_self_contained(written):
         assert attrs["href"].startswith("#") and attrs["href"][1:] in ids
     for attrs in reader.every("section"):
         assert attrs["aria-labelledby"] in ids
-    assert tags.count("table") == tags.count("caption") == 4
+    assert tags.count("table") == tags.count("caption") == 5
     assert {attrs.get("scope") for attrs in reader.every("th")} == {"row", "col"}
     images = reader.every("img")
     assert len(images) == 2
@@ -408,6 +408,7 @@ def hold(text, data):
     cells = [Cell(data, place) for place in itertools.product(*map(range, data.seeds.shape))]
     page = Page(text)
     hold_finals(*page.table("Final values"), cells)
+    hold_spending(*page.table("Links, numbers and bits"), cells)
     hold_comparisons(*page.table("Differences of mean regret"), cells)
     hold_ledger(page.table("to whom")[1], data)
     hold_events(*page.table("Seeds that went wrong"), cells)
@@ -423,6 +424,16 @@ def hold_finals(heads, rows, cells):
         assert all(shows(row[heads.index(head)], value) for head, value in wanted.items()), row
         assert ends(row[heads.index("interval, 95 %")], low, high), row
         assert row[heads.index("± %")] == f"{100 * (high - middle) / middle:.2g}", row
+
+
+def hold_spending(heads, rows, cells):
+    """Holds the table of links, numbers and bits of runs."""
+    for cell, row in zip(cells, rows, strict=True):
+        wanted = {"links": cell.links.mean(), "links max": cell.links.max()}
+        wanted["links 95 %"] = np.quantile(cell.links, 0.95, method="higher")
+        assert all(shows(row[heads.index(head)], value) for head, value in wanted.items()), row
+        means = [float(row[heads.index(name)].replace(",", "")) for name in ("numbers", "bits")]
+        assert means[1] == pytest.approx(64 * means[0], rel=1e-2)
 
 
 def hold_comparisons(heads, rows, cells):

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 
 import numpy as np
 import pytest
@@ -12,14 +13,14 @@ from hypothesis import strategies as st
 from refusals import refuses
 
 import fmab_jax as fmab
-from fmab_jax.analysis import bands, device_summary, summary
+from fmab_jax.analysis import bands, budgets, device_summary, summary
 from fmab_jax.analysis.bands import compute_moments_band
 from fmab_jax.analysis.tables import final_table
 from fmab_jax.run import resources
 from fmab_jax.sweeps import results
 from fmab_jax.sweeps.chunks import Memory, Results
 from fmab_jax.sweeps.results import open_results, open_sweep
-from fmab_jax.sweeps.store import Entry
+from fmab_jax.sweeps.store import Entry, Store
 
 # Bits of other processes are compared with those of this one.
 pytestmark = pytest.mark.as_users_have_it
@@ -461,3 +462,28 @@ def test_bands_of_curves_that_are_read_in_blocks(streamed, curves, kind, monkeyp
     if kind == "simultaneous":
         tables = (final_table(data, server_price=25) for data in (streamed, curves))
         xr.testing.assert_identical(*tables)
+
+
+def test_summaries_and_old_stores_say_what_runs_spend(stores, tmp_path):
+    """Would catch a mean or another quantile in a summary, and zeros for what a store lacks."""
+    spent = []
+    for keep in ("curves", "summary"):
+        parameters = PARAMETERS | {"horizon": 100_000, "epsilon": [0.5, None]}
+        data = fmab.sweep("cdp", seeds=60, keep=keep, **parameters, **SMALL)
+        records = fmab.overview(data).records
+        spent.append([{name: row[name] for name in budgets.COLUMNS} for row in records])
+    for first, second in zip(*spent, strict=True):
+        assert first == pytest.approx(second, rel=1e-12)
+    assert any(row["numbers"] < row["numbers_p95"] < row["numbers_max"] for row in spent[0])
+    for name in ("curves", "summary"):
+        # Stores of version 0.2.0 have no bits of a number.
+        shutil.copytree(stores / name, tmp_path / name)
+        folder = Store(tmp_path / name)
+        header = folder.header()
+        cells = [{k: v for k, v in cell.items() if k != "number_bits"} for cell in header["cells"]]
+        folder.write_header(header | {"cells": cells})
+        row = fmab.overview(open_sweep(tmp_path / name)).records[0]
+        assert {*row} & {*budgets.COLUMNS} == {*budgets.COLUMNS[:6]}
+        # The same sweep again completes the header.
+        fmab.sweep("cdp", store=folder.path, seeds=20, keep=name, **PARAMETERS, **GRID, **SMALL)
+        assert fmab.overview(open_sweep(folder.path)).records[0]["bits_max"] > 0

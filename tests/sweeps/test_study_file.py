@@ -103,12 +103,12 @@ def test_fixed_means_are_a_file_that_is_missing(tmp_path: Path, monkeypatch: Any
     """Would catch another study once the file of the means is named."""
     monkeypatch.chdir(tmp_path)
     np.savez("FILE.npz", means=[0.9, 0.5, 0.1])
-    problem = {"means": "FILE.npz", "agents": 4, "rewards": "gaussian:0.1"}
+    problem = {"means": "FILE.npz", "agents": 4, "rewards": "gaussian:0.1", "means_error": 0.1}
     parameters = {"epsilon": "none", "graph": ["ring", "star"]}
     options = {"algorithm": "ddp", **SHARED, "parameters": parameters, "problem": problem}
     study = build_study(options)
     document = study_file.build_document(study.describe())
-    assert document["problem"]["means"] == "FILE.npz"
+    assert document["problem"] == problem
     assert build_study(document).hash == study.hash
 
 

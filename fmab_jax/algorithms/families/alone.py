@@ -74,6 +74,8 @@ def combine_outcomes(
     def max_agents(values: Int[Array, "agent ..."]) -> Int[Array, ...]:
         return jnp.max(mask_padding(values), axis=0)
 
+    active, worse, gap = outcomes.active_arms, outcomes.agents_worse, outcomes.final_gap
+    assert active is not None and worse is not None and gap is not None
     votes = jax.nn.one_hot(outcomes.chosen_arm, arms, dtype=jnp.int32)
     playing = jnp.sum(mask_padding(votes), axis=0, dtype=jnp.int32)
     exploring = count - jnp.sum(playing, dtype=jnp.int32)
@@ -85,11 +87,11 @@ def combine_outcomes(
         rounds_by=max_agents(outcomes.rounds_by),
         rounds=max_agents(outcomes.rounds),
         arms_reported=max_agents(outcomes.arms_reported),
-        active_arms=max_agents(outcomes.active_arms),
+        active_arms=max_agents(active),
         chosen_arm=jnp.where(exploring > playing[most], -1, most),
         agents_lost=None if agents_lost is None else jnp.sum(mask_padding(agents_lost)),
-        agents_worse=jnp.sum(mask_padding(outcomes.agents_worse)),
-        final_gap=sum_agents(outcomes.final_gap) / agents,
+        agents_worse=jnp.sum(mask_padding(worse)),
+        final_gap=sum_agents(gap) / agents,
         accumulator_values={
             accumulator.name: values[:, 0] if accumulator.by_agent else sum_agents(values)
             for accumulator in accumulators

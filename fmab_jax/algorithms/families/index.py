@@ -27,6 +27,7 @@ from fmab_jax.core import keys
 from fmab_jax.core.exchanges import Exchange, alone
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.shapes import ArmPerRow, PerRow, PerRowArm, Truth, TruthPerRowArm
+from fmab_jax.core.worlds import ContextualWorld
 from fmab_jax.errors import refuse
 from fmab_jax.lazy_imports import nx
 
@@ -193,9 +194,16 @@ class IndexPolicy(Algorithm):
         """Returns the trial.
 
         Raises:
-            ValueError: If there are too many slots, or an epsilon is claimed for rewards that may
-                lie outside [0, 1].
+            ValueError: If there are too many slots, an epsilon is claimed for rewards that may lie
+                outside [0, 1], or agents with unlike contexts share a row.
         """
+        world, dimension = problem.world, 0
+        if isinstance(world, ContextualWorld):
+            dimension = world.dimension
+            if self.shared:
+                allowed = f"left out with {self.title or self.name}, pooled"
+                remedy = "pooled agents pull one arm, but each has contexts of its own"
+                refuse("world", world.text(), allowed, remedy)
         rows = 1 if self.shared else problem.agents
         limit = max(1, min(MAX_HORIZON, MAX_STEPS // (rows * problem.arms)))
         if horizon > limit:
@@ -215,7 +223,12 @@ class IndexPolicy(Algorithm):
             talks=algorithm.communicate is not IndexPolicy.communicate,
             releases=algorithm.release is not IndexPolicy.release,
             state_rows=_count_state_rows(
-                cast(Hashable, algorithm), rows, problem.arms, tuple(params), neighbours.shape
+                cast(Hashable, algorithm),
+                rows,
+                problem.arms,
+                tuple(params),
+                neighbours.shape,
+                dimension,
             ),
             horizon=np.int64(horizon),
             agents=np.float64(problem.agents),
@@ -255,15 +268,19 @@ def _count_state_rows(
     arms: int,
     params: tuple[str, ...],
     table: tuple[int, ...],
+    dimension: int,
 ) -> int:
-    """Returns the memory of a policy's state, in rows of arms in float64."""
+    """Returns the memory of a policy's state and its contexts, in rows of arms in float64."""
 
     def init() -> State:
         zero, word = jnp.float64(0.0), jnp.uint32(0)
         neighbours, words = jnp.zeros(table, jnp.int32), keys.Words(word, word)
-        slot = Slot(jnp.int64(0), zero, zero, zero, zero, neighbours, zero, words, words)
+        contexts = jnp.zeros((rows, arms, dimension)) if dimension else None
+        numbers = jnp.int64(0), zero, zero, zero, zero
+        slot = Slot(*numbers, neighbours, zero, words, words, contexts)
         return algorithm.init(rows, arms, slot, dict.fromkeys(params, zero))
 
     with jax.enable_x64(True):
         arrays = jax.tree.leaves(jax.eval_shape(init))
-    return -(-sum(leaf.size * leaf.dtype.itemsize for leaf in arrays) // (8 * arms))
+    size = sum(leaf.size * leaf.dtype.itemsize for leaf in arrays)
+    return -(-size // (8 * arms)) + rows * dimension

@@ -31,6 +31,7 @@ from fmab_jax.core.shapes import (
     Grid,
     Integer,
     PerRow,
+    PerRowArm,
     PyTree,
     Scalar,
     TruthPerAgent,
@@ -87,6 +88,7 @@ class IndexTrial:
 
     waits: ClassVar[bool] = False
     follows_worlds: ClassVar[bool] = True
+    reads_contexts: ClassVar[bool] = True
     follows_presences: ClassVar[bool] = True
 
     @property
@@ -144,9 +146,11 @@ class _Seed(NamedTuple):
     def run(self) -> Outcome:
         """Plays all slots."""
         trial, arms, blank = self.trial, len(self.instance.gaps), jnp.zeros(self.grid.shape)
-        state = trial.algorithm.init(
-            trial.rows, arms, self.slot(jnp.int64(0), _CHOOSING), trial.params
-        )
+        contexts = None
+        if self.instance.contexts is not None:
+            contexts = jnp.zeros((trial.rows, arms, self.instance.contexts.world.dimension))
+        start = self.slot(jnp.int64(0), _CHOOSING, contexts)
+        state = trial.algorithm.init(trial.rows, arms, start, trial.params)
         accumulators = start_accumulators(trial.accumulators, trial.rows, arms, self.grid)
         counts = jnp.int32(0), blank, blank.astype(jnp.int32)
         run = _Run(state, jnp.float64(0.0), *counts, accumulators)
@@ -162,7 +166,12 @@ class _Seed(NamedTuple):
         )
         return _build_outcome(trial, self.instance, block[1])
 
-    def slot(self, number: Integer, stream: int) -> Slot:
+    def slot(
+        self,
+        number: Integer,
+        stream: int,
+        contexts: Float[Array, "row arm dimension"] | None = None,
+    ) -> Slot:
         """Returns the view of a slot in the policy's functions."""
         trial, agents = self.trial, jnp.asarray(self.trial.agents)
         neighbours = jnp.asarray(trial.neighbours)
@@ -178,6 +187,7 @@ class _Seed(NamedTuple):
             arms=jnp.float64(len(self.instance.gaps)),
             words=keys.stream_key(self.key, 0, stream),
             lasting_words=keys.stream_key(self.key, 0, keys.LASTING),
+            contexts=contexts,
         )
 
     def attend(self, number: Integer) -> tuple[TruthPerAgent, TruthPerAgent]:
@@ -215,9 +225,10 @@ class _Seed(NamedTuple):
         trial, grid = self.trial, self.grid
         before = block.astype(jnp.int64) * _BLOCK
         numbers = before + 1 + jnp.arange(_BLOCK, dtype=jnp.int64)
-        state, (arms, communications, messages) = lax.scan(self.play_slot, run.state, numbers)
+        state, (arms, gaps, communications, messages) = lax.scan(self.play_slot, run.state, numbers)
 
-        gaps = _look_up_gaps(self.instance, arms, numbers)
+        if gaps is None:
+            gaps = _look_up_gaps(self.instance, arms, numbers)
         if trial.shared:
             rate = gaps[:, 0] * trial.agents
         else:
@@ -271,21 +282,29 @@ class _Seed(NamedTuple):
         return lax.scan(add_slot, accumulators, (slots, arms, gaps))[0]
 
     def play_slot(self, state: State, number: Integer) -> tuple[State, tuple[PyTree, ...]]:
-        """Plays a slot; returns the state, the arms, and whether agents communicated.
+        """Plays a slot.
 
-        And the number of messages, if they are counted.
+        Returns:
+            The state, the arms, their gaps if these follow from contexts, whether agents
+            communicated, and the number of messages if they are counted.
         """
         trial, algorithm, params = self.trial, self.trial.algorithm, self.trial.params
         running = number <= trial.horizon
         arms = len(self.instance.gaps)
-        slot = self.slot(number, _CHOOSING)
+        contexts = means = gap = None
+        if self.instance.contexts is not None:
+            contexts, means = self.instance.contexts.draw(number, trial.rows, arms)
+        slot = self.slot(number, _CHOOSING, contexts)
         arm = checked("choose", algorithm.choose(state, slot, params), (trial.rows,), "iu")
 
         is_heard, heard = None, slot.sharing
         if trial.shared and trial.loses_messages:
             is_heard, _ = self.attend(number)
             heard = jnp.sum(is_heard, dtype=jnp.float64)
-        rewards = draw_rewards(trial, self.instance, self.key, number, arm, is_heard)
+        rewards = draw_rewards(trial, self.instance, self.key, number, arm, is_heard, means)
+        if means is not None:
+            exists = (arm >= 0) & (arm < arms)
+            gap = jnp.where(exists, jnp.max(means, axis=1) - at(means, arm), jnp.nan)
         mask = jnp.arange(arms, dtype=jnp.int32)[None, :] == arm[:, None]
         pulls, rewards = (jnp.where(mask, x, 0.0) for x in (heard, rewards[:, None]))
         after = algorithm.update(state, pulls, rewards, slot, params)
@@ -293,7 +312,7 @@ class _Seed(NamedTuple):
 
         due = checked("due", algorithm.due(state, slot, params), (), "b") & running
         if trial.talks:
-            talking = self.slot(number, _TALKING)
+            talking = self.slot(number, _TALKING, contexts)
             state = lax.cond(
                 anywhere(due),
                 lambda state: pick(due, algorithm.communicate(state, talking, params), state),
@@ -303,7 +322,7 @@ class _Seed(NamedTuple):
         sent: PyTree = ()
         if trial.loses_messages:
             sent = jnp.where(due, self.count_messages(number), 0)
-        return state, (arm, due.astype(jnp.int32), sent)
+        return state, (arm, gap, due.astype(jnp.int32), sent)
 
 
 def _look_up_gaps(
@@ -326,8 +345,12 @@ def draw_rewards(
     number: Array,
     arm: Int[Array, " row"],
     is_heard: TruthPerAgent | None = None,
+    means: PerRowArm | None = None,
 ) -> PerRow:
-    """Draws each row's reward of a slot, a sum over the agents that are heard if they share it."""
+    """Draws each row's reward of a slot, a sum over the agents that are heard if they share it.
+
+    ``means`` are those of the slot if they follow from contexts.
+    """
     agent = jnp.arange(trial.padded_agents, dtype=jnp.uint32)
     uniform = _draw_uniform(key, keys.REWARD, agent, number)
     arm_of_agent = jnp.broadcast_to(arm, (trial.padded_agents,))
@@ -336,6 +359,10 @@ def draw_rewards(
         first = find_segment(segments.ends, number) * segments.gaps.shape[-1]
         arm_of_agent = first + arm_of_agent
         parameters = tuple(x.reshape(len(x), -1) for x in segments.parameters)
+    if means is not None and instance.contexts is not None:
+        law_values = instance.contexts.law_values
+        parameters = trial.law.parameters(at(means, arm)[:, None], **law_values)
+        arm_of_agent = jnp.zeros_like(arm_of_agent)
     reward = trial.law.one(uniform, *(at(x, arm_of_agent) for x in parameters))
     if trial.releases:
         chance = _draw_uniform(key, _RELEASING, agent, number)
@@ -366,6 +393,25 @@ def _mask_agents(trial: IndexTrial) -> Bool[Array, " agent"]:
 
 def _build_outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
     shape = trial.rows, instance.gaps.shape[0]
+    reports = run.rounds.astype(jnp.int64) if run.messages is None else run.messages
+    outcome = Outcome(
+        regret=run.regret_curve,
+        waiting_regret=None,
+        rounds_by=run.rounds_curve,
+        rounds=run.rounds,
+        arms_reported=reports * instance.gaps.shape[0],
+        active_arms=None,
+        chosen_arm=None,
+        agents_lost=None,
+        agents_worse=None,
+        final_gap=None,
+        accumulator_values=finish_accumulators(
+            trial.accumulators, run.accumulators, *shape, len(run.regret_curve)
+        ),
+        messages_by=run.messages_curve,
+    )
+    if instance.contexts is not None:
+        return outcome
     playing = checked("in_play", trial.algorithm.in_play(run.state), shape, "b")
     best = jnp.any(playing & (instance.gaps == 0.0)[None, :], axis=1)
     commit = checked("commit", trial.algorithm.commit(run.state), shape[:1], "iu").astype(jnp.int32)
@@ -376,14 +422,8 @@ def _build_outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
     active = jnp.sum(playing, axis=1, dtype=jnp.int32)
     agents = jnp.asarray(trial.agents)
 
-    messages = run.rounds if run.messages is None else run.messages
     whole = agents.astype(jnp.int32) if trial.shared else 1
-    return Outcome(
-        regret=run.regret_curve,
-        waiting_regret=None,
-        rounds_by=run.rounds_curve,
-        rounds=run.rounds,
-        arms_reported=jnp.asarray(messages).astype(jnp.int64) * instance.gaps.shape[0],
+    return outcome._replace(
         active_arms=jnp.max(jnp.where(real, active, 0)),
         chosen_arm=jnp.argmax(most).astype(jnp.int32),
         agents_lost=(
@@ -391,8 +431,4 @@ def _build_outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
         ),
         agents_worse=jnp.sum(real & (gap > 0.0), dtype=jnp.int32) * whole,
         final_gap=gap[0] if trial.shared else arrays.padded_sum(jnp.where(real, gap, 0.0)) / agents,
-        accumulator_values=finish_accumulators(
-            trial.accumulators, run.accumulators, *shape, len(run.regret_curve)
-        ),
-        messages_by=run.messages_curve,
     )

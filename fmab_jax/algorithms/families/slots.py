@@ -41,6 +41,7 @@ class Slot(NamedTuple):
         arms: K, float64.
         words: Key of the slot's random numbers; see `uniform`.
         lasting_words: Key of numbers that are the same in every slot; see `lasting`.
+        contexts: [row, arm, dimension] contexts of the slot, 0 in `init`; None in worlds without.
     """
 
     number: Integer
@@ -52,6 +53,7 @@ class Slot(NamedTuple):
     arms: Scalar
     words: keys.Words
     lasting_words: keys.Words
+    contexts: Float[Array, "row arm dimension"] | None = None
 
     def uniform(self, rows: int, columns: int = 1) -> Float[Array, "row column"]:
         """Returns uniforms of this slot; two calls in one function return the same numbers.

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from fmab_jax.core import keys
+from fmab_jax.core.plugins import Named
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import STATIC, Bits, Integer, Reals, Scalar, TruthPerAgent, Truths
 from fmab_jax.parameters import UNSET, Configurable, parameters_of
@@ -43,7 +44,7 @@ class Occasion(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Presence(Configurable):
+class Presence(Named, Configurable):
     """Which agents and links take part in a round, and what corrupted agents report.
 
     A subclass states ``name``, ``title`` and at least one of the methods, which are pure functions

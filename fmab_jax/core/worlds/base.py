@@ -7,7 +7,7 @@ import dataclasses
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -15,14 +15,17 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from fmab_jax.core.keys import Words
+from fmab_jax.core.plugins import Named
 from fmab_jax.core.segments import Ends
 from fmab_jax.core.shapes import Integer, PerArm
 from fmab_jax.core.trials import checked
 from fmab_jax.parameters import UNSET, Configurable, parameters_of
 
+W = TypeVar("W", bound="World")
+
 
 @dataclass(frozen=True)
-class World(Configurable):
+class World(Named, Configurable):
     """How the mean rewards of a problem change: they are constant within each of some segments.
 
     A subclass states ``name``, ``title``, `segments` and `means`, and `ends` unless all segments
@@ -51,7 +54,6 @@ class World(Configurable):
         ('reversed', 100, False)
     """
 
-    name: ClassVar[str]
     title: ClassVar[str]
 
     @property
@@ -105,7 +107,7 @@ class World(Configurable):
         jax.tree_util.register_static(cls)
 
 
-def replace_fields(world: World, values: Mapping[str, object]) -> World:
+def replace_fields(world: W, values: Mapping[str, object]) -> W:
     """Returns a copy of a world with other values, unchecked."""
     world = copy.copy(world)
     for name, value in values.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import DTypeLike
 
-from fmab_jax.core.outputs import Output
+from fmab_jax.core.outputs import OF_FIXED_ARMS, Output
 from fmab_jax.errors import refuse
 
 LINKS = Output(
@@ -76,14 +76,19 @@ STANDARD = (
 )
 
 _OF_ONE_BEST = ("agents_lost", "best_arm_lost")
+_OF_ARMS = (*OF_FIXED_ARMS, "best_arm_lost", "worse_arm_played")
 
 
-def list_standard(has_world: bool) -> tuple[Output, ...]:
-    """Returns the outputs of a result; where means change, no arm is the best one."""
-    return tuple(x for x in STANDARD if not (has_world and x.name in _OF_ONE_BEST))
+def list_standard(has_world: bool, has_contexts: bool = False) -> tuple[Output, ...]:
+    """Returns the outputs of a result.
+
+    Where means change, no arm is the best one. Contexts give an arm another mean in each slot.
+    """
+    absent = _OF_ARMS if has_contexts else _OF_ONE_BEST if has_world else ()
+    return tuple(x for x in STANDARD if x.name not in absent)
 
 
 def refuse_absent(field: str) -> None:
     """Refuses a field of an `Outcome` that runs do not have where means change."""
-    if field in _OF_ONE_BEST:
+    if field in OF_FIXED_ARMS:
         refuse("record", field, "another field where means change", "no arm is the best one")

@@ -1,0 +1,109 @@
+"""Writes tables of docs/plan.md about the race, from figures/race_coverage.csv."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from experiments import common
+
+Row = Mapping[str, str]
+
+RACE, STRICT, EARLY = "race", "race, strict", "race, at most 800 seeds"
+UNIFORM, HALVING, KN = "uniform", "halving", "KN"
+FRESH, SAME = "mean of the answer, fresh seeds", "mean of the answer, the seeds that chose it"
+MUTANT = "mutant: "
+
+
+def write_coverage(rows: Sequence[Row]) -> str:
+    """Returns the tables and sentences of the page."""
+    by_key = {(row["problem"], row["procedure"]): row for row in rows}
+    problems = list(dict.fromkeys(row["problem"] for row in rows))
+    heads = (RACE, STRICT, UNIFORM, HALVING, KN)
+    shares, costs = [], []
+    for problem in problems:
+        race = by_key[problem, RACE]
+        start = {"problem": problem, "x": f"{100 * float(race['within']):g} %"}
+        cells = {head: by_key[problem, head] for head in heads}
+        shares.append(start | {head: write_share(row) for head, row in cells.items()})
+        costs.append(start | {head: f"{int(row['seeds']):,}" for head, row in cells.items()})
+    mutants = [row for row in rows if row["procedure"].startswith(MUTANT)]
+    parts = [
+        "Share of races whose answer is right, in per cent, with its 95 % interval:",
+        "\n".join(common.table_lines(shares)),
+        "Mean seeds of a race, of all candidates together:",
+        "\n".join(common.table_lines(costs)),
+        write_sentences(rows),
+        "Procedures with one mistake, on the problem that shows it:",
+        "\n".join(common.table_lines([_write_mutant(row, by_key) for row in mutants])),
+        write_reports(rows),
+    ]
+    return "\n\n".join(parts)
+
+
+def write_share(row: Row) -> str:
+    """Writes a share in per cent, with its interval."""
+    ends = ("share right", "share right, lower", "share right, upper")
+    share, low, high = (100 * float(row[end]) for end in ends)
+    # An interval is never narrower than it is.
+    return f"{share:.1f} [{math.floor(10 * low) / 10:.1f}, {math.ceil(10 * high) / 10:.1f}]"
+
+
+def _write_mutant(row: Row, by_key: Mapping[tuple[str, str], Row]) -> dict[str, str]:
+    race = by_key[row["problem"], RACE]
+    return {
+        "mistake": row["procedure"].removeprefix(MUTANT),
+        "problem": row["problem"],
+        "right": write_share(row),
+        "seeds": f"{int(row['seeds']):,}",
+        "the race: right": write_share(race),
+        "the race: seeds": f"{int(race['seeds']):,}",
+    }
+
+
+def write_sentences(rows: Sequence[Row]) -> str:
+    """States how many races end, how many statements are false, and what rivals do."""
+    lines = []
+    for name in (RACE, STRICT, EARLY):
+        group = [row for row in rows if row["procedure"] == name]
+        heads = ("races", "end with the goal", "state an x", "false statements")
+        races, ends, statements, false = (sum(int(row[head]) for row in group) for head in heads)
+        lines.append(
+            f"* *{name[0].upper()}{name[1:]}*: {ends:,} of {races:,} end with the goal; "
+            f"{races - ends:,} stop at the most seeds. {statements:,} state an x that holds, and "
+            f"{false:,} of these statements are false."
+        )
+    rivals = {
+        name: [row for row in rows if row["procedure"] == name] for name in (UNIFORM, HALVING, KN)
+    }
+    right = [
+        f"{name} in {sum(int(row['right']) for row in group):,}" for name, group in rivals.items()
+    ]
+    costs = {row["problem"]: int(row["seeds"]) for row in rows if row["procedure"] == RACE}
+    ratios = [costs[row["problem"]] / int(row["seeds"]) for row in rivals[KN]]
+    races = sum(int(row["races"]) for row in rivals[KN])
+    lines.append(
+        f"* *Rivals* are right in this many of {races:,} races: {', '.join(right)}. The race takes "
+        f"{min(ratios):.1f} to {max(ratios):.1f} times the seeds of KN. It bounds rare losses and "
+        "rare luck, and KN does not. Uniform and halving need a number of seeds, which they get "
+        "from the race."
+    )
+    return "\n".join(lines)
+
+
+def write_reports(rows: Sequence[Row]) -> str:
+    """States how the mean of the answer is stated, on fresh seeds and on those of the race."""
+    fresh, same = (next(row for row in rows if row["procedure"] == name) for name in (FRESH, SAME))
+
+    def state(row: Row) -> str:
+        bias = 100 * (float(row["stated mean / exact mean"]) - 1)
+        return (
+            f"is {abs(bias):.2f} % too {'large' if bias > 0 else 'small'} on average, and its 95 % "
+            f"interval holds the exact mean in {write_share(row)} % of the races"
+        )
+
+    return (
+        f"The mean regret of an answer is stated from fresh seeds. In the problem "
+        f'"{fresh["problem"]}" it {state(fresh)}. From the seeds that chose the winner, it '
+        f"{state(same)}."
+    )

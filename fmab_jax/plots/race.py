@@ -1,0 +1,77 @@
+"""Draws the race of a plan: candidates and their mean regret against seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from fmab_jax.analysis.words import write_number, write_quantity
+from fmab_jax.planning.runs import FIRST_SEEDS, Look
+from fmab_jax.plots import style
+from fmab_jax.plots.captions import Sentence
+
+_HEIGHTS = 0.8, 1.8
+# Curves that one picture can tell apart.
+_MOST_CURVES = 5
+
+
+def plot_race(looks: Sequence[Look], answer: str, infeasible: Sequence[str] = ()) -> Figure:
+    """Draws how many candidates have at least so many seeds, and mean regret against seeds.
+
+    The mean regret is that of the answer and its nearest rivals.
+
+    Args:
+        looks: What the race saw, in its order.
+        answer: Label of the answer.
+        infeasible: Labels of candidates that exceed a budget; they are no rivals.
+    """
+    tracks: dict[str, list[Look]] = {}
+    number = len({look.label for look in looks})
+    # A few seeds only show which candidates exceed a budget.
+    looks = [look for look in looks if look.seeds >= FIRST_SEEDS]
+    for look in looks:
+        tracks.setdefault(look.label, []).append(look)
+    sizes = np.array(sorted({look.seeds for look in looks}))
+    most = np.array([track[-1].seeds for track in tracks.values()])
+    figure, (above, below) = style.make_panels(_HEIGHTS)
+    counts = (most[:, None] >= sizes).sum(axis=0)
+    above.step(sizes, counts, where="pre", color="0.3", linewidth=1.1, marker="o", markersize=2.2)
+    above.set_ylim(0.0, 1.12 * len(tracks))
+    above.set_ylabel("candidates")
+    rivals = sorted(
+        (label for label in tracks if label != answer and label not in infeasible),
+        key=lambda label: tracks[label][-1].mean,
+    )
+    handles = []
+    curves = [answer, *rivals][:_MOST_CURVES]
+    for index, label in enumerate(curves):
+        seeds, means, low, high = np.array([look[1:] for look in tracks[label]], float).T
+        line = style.get_line_style(index) | {"label": label}
+        mark: style.Style = {"marker": style.MARKERS[index], "markersize": 2.8, "capsize": 1.5}
+        # Few candidates have the same seeds, so intervals would hide each other.
+        shift = 1.0 + 0.03 * index
+        errors = [means - low, high - means]
+        below.errorbar(shift * seeds, means, errors, elinewidth=0.7, **mark, **line)
+        handles.append(Line2D([], [], marker=mark["marker"], markersize=2.8, **line))
+    below.set_ylabel("mean regret at T (rewards)")
+    below.set_xlabel("seeds of a candidate")
+    below.set_xscale("log")
+    below.xaxis.set_major_locator(style.make_log_locator(float(sizes[0]), float(sizes[-1])))
+    below.xaxis.set_minor_locator(NullLocator())
+    below.xaxis.set_major_formatter(FuncFormatter(lambda value, _: write_number(value)))
+    style.scale_linear(above, "y")
+    style.scale_values(below, "y", np.array([look.mean for look in looks if look.label in curves]))
+    early = number - len(tracks)
+    caption: list[Sentence] = [
+        f"Race of {write_quantity('', number, 'candidate')}, {sizes[0]:,} to {sizes[-1]:,} seeds",
+        f"Not drawn: {early} that exceed a budget in their first seeds" * (early > 0),
+        ("Above: candidates with at least so many seeds", "Above: candidates left"),
+        ("Bars: 95 % intervals of each mean (Student)", "Bars: 95 % intervals"),
+        "Points lie side by side where candidates have the same seeds",
+        "The race compares candidates on the seeds that they share",
+    ]
+    return style.lay_out(figure, handles, caption, height=sum(_HEIGHTS))

@@ -1,0 +1,122 @@
+"""The page of a plan: its answer, the candidates beside it, and the race."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+from fmab_jax.analysis.words import write_short
+from fmab_jax.core.shapes import Record
+from fmab_jax.errors import refuse
+from fmab_jax.files import check_path, read_input
+from fmab_jax.planning.runs import Look
+from fmab_jax.plots.race import plot_race
+from fmab_jax.reports.content import make_picture
+from fmab_jax.reports.page import Table, render_template
+
+FILE = "plan.json"
+"""Name of the file that `fmab plan --out` writes into its folder."""
+_MOST_BYTES = 1 << 26
+
+
+def find_plan(source: object) -> Path | None:
+    """Returns the file of a plan, if a source is its folder; else None."""
+    if not isinstance(source, (str, os.PathLike)):
+        return None
+    path = check_path("sources", source) / FILE
+    return path if os.path.isfile(path) else None
+
+
+def read_plan(path: Path) -> Record:
+    """Returns the document of a plan.
+
+    Raises:
+        ValueError: If the file is none.
+    """
+    remedy = "run fmab plan --out again"
+    try:
+        document = json.loads(read_input(path, "sources", _MOST_BYTES))
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        document = None
+    names = {"statement", "command", "plan", "regret", "links", "numbers", "leak", "race", "looks"}
+    names |= {"label", "setting", "second", "front", "notes", "infeasible", "remark", "final_gap"}
+    if not isinstance(document, dict) or not names <= set(document):
+        refuse("sources", str(path), "the answer of a plan", remedy)
+    return document
+
+
+def render_plan(document: Record, title: str | None = None) -> str:
+    """Returns the page as text."""
+    looks = [Look(**row) for row in document["looks"]]
+    figure = plot_race(looks, document["label"], document["infeasible"])
+    facts = [("gap played at T, mean", f"{document['final_gap']:.3g}")]
+    facts += [
+        (f"leak of one reward, view of {view}", "no bound" if leak is None else f"{leak:.4g}")
+        for view, leak in document["leak"].items()
+    ]
+    if document["remark"]:
+        facts.append(("note", document["remark"]))
+    return render_template(
+        "plan.html.j2",
+        title=title or "What to run",
+        plan=document,
+        figures=_tabulate_figures(document),
+        facts=facts,
+        question=[(name, _write_setting(value)) for name, value in document["setting"].items()],
+        rivals=_tabulate_rivals(document),
+        race=_tabulate_race(document),
+        pictures=[make_picture(figure)],
+    )
+
+
+def _tabulate_figures(document: Record) -> Table:
+    heads = ["quantity", "mean", "interval", "95 % of runs at most", "maximum"]
+    rows = []
+    for name, label in (("regret", "regret at T"), ("links", "links"), ("numbers", "numbers")):
+        summary = document[name]
+        interval = f"[{write_short(summary['low'])}, {write_short(summary['high'])}]"
+        ends = [write_short(summary["p95"]), write_short(summary["max"])]
+        rows.append([label, write_short(summary["mean"]), interval, *ends])
+    return Table("The answer's runs", heads, rows)
+
+
+def _tabulate_rivals(document: Record) -> Table:
+    rows = []
+    if document["second"]["label"]:
+        second = document["second"]
+        rows.append(["second best", second["label"], _write_number(second["regret"])])
+    rows += [
+        [f"with {row['for']}", row["label"], _write_number(row["regret"])]
+        for row in document["front"]
+    ]
+    return Table("Beside the answer", ["for", "candidate", "mean regret"], rows)
+
+
+def _tabulate_race(document: Record) -> Table:
+    """Returns the table of candidates, the smallest mean regret first."""
+    rows = []
+    infeasible = {*document["infeasible"]}
+    for row in sorted(document["race"], key=_rank):
+        state = "may be the best" if row["survives"] else "worse"
+        state = "exceeds a budget" if row["label"] in infeasible else state
+        seeds, regret = f"{row['seeds']:,}", _write_number(row["regret"])
+        rows.append([row["label"], state, regret, seeds])
+    heads = ["candidate", "at the end", "mean regret", "seeds"]
+    return Table("Candidates", heads, rows, 1, "sortable")
+
+
+def _rank(row: dict[str, Any]) -> float:
+    return math.inf if row["regret"] is None else float(row["regret"])
+
+
+def _write_setting(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _write_number(value: float | None) -> str:
+    return "not known" if value is None else write_short(value)

@@ -1,0 +1,45 @@
+"""A plan that is killed three times answers as one that is not."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import fresh
+
+import fmab_jax as fmab
+
+PLAN = """
+import sys
+import fmab_jax as fmab
+problem = fmab.Problem([0.7, 0.5, 0.3], agents=3)
+candidates = [fmab.kl_se(1, rounds=rounds) for rounds in (1, 2, None)]
+fmab.plan(problem, 200, leak=1, max_seeds=800, candidates=candidates, store=sys.argv[1])
+"""
+# The first look, a later look, and the fresh seeds of the answer.
+MOMENTS = "seeds-0-0/chunks/*.npz", "seeds-0-2/chunks/*.npz", "seeds-0-1000/run.json"
+
+
+def kill_at(store, pattern):
+    """Starts the plan and kills it once a file exists; returns its status."""
+    command = [sys.executable, "-c", PLAN, str(store)]
+    with subprocess.Popen(command, env=fresh.surroundings(), stderr=subprocess.DEVNULL) as process:
+        limit = time.monotonic() + 120
+        while process.poll() is None and not any(store.glob(pattern)):
+            assert time.monotonic() < limit
+            time.sleep(0.002)
+        process.kill()
+        return process.wait()
+
+
+def test_a_plan_that_is_killed_three_times_answers_as_one_that_is_not(tmp_path):
+    """Would catch trials that a kill damages, or that are counted twice afterwards."""
+    problem = fmab.Problem([0.7, 0.5, 0.3], agents=3)
+    candidates = [fmab.kl_se(1, rounds=rounds) for rounds in (1, 2, None)]
+    options = {"leak": 1, "max_seeds": 800, "candidates": candidates}
+    for pattern in MOMENTS:
+        assert kill_at(tmp_path / "killed", pattern) == -signal.SIGKILL
+    answer = fmab.plan(problem, 200, store=tmp_path / "killed", **options)
+    whole = fmab.plan(problem, 200, **options)
+    assert len(whole.looks) > 5
+    assert answer._replace(elapsed_s=0) == whole._replace(elapsed_s=0)

@@ -1,0 +1,43 @@
+"""Bounds of single candidates, and what they rule out."""
+
+import pytest
+
+import fmab_jax as fmab
+from fmab_jax.planning.candidates import Setting, check_candidates
+from fmab_jax.planning.pruning import bound_regret, prune
+
+PROBLEM = fmab.Problem([0.9, 0.1, 0.1], agents=5)
+SETTING = Setting(PROBLEM, 2000, None)
+FIELD = [
+    fmab.cdp_mab(epsilon_message=1),
+    fmab.cdp_mab(epsilon_message=1, participation=0.4),
+    fmab.cdp_mab(epsilon_message=1, participation=0.4, scale=0.3),
+    fmab.kl_se(1),
+]
+
+
+@pytest.mark.parametrize("algorithm", [*FIELD[:2], fmab.uniform_play()])
+def test_mean_regret_is_within_its_bounds(algorithm):
+    """Would catch a lower bound that is above what runs lose, or of one agent alone."""
+    low, high = bound_regret(algorithm, SETTING)
+    regret = fmab.simulate(algorithm, PROBLEM, 2000, seeds=50, times=[2000]).regret
+    error = 5.0 * float(regret.std()) / 50**0.5
+    assert 0.0 < low <= float(regret.mean()) + error
+    assert float(regret.mean()) - error <= high * (1.0 + 1e-9)
+
+
+def test_theorems_rule_out_a_candidate_only_where_they_hold():
+    """Would catch unproven values, drawn means, or a leader that may exceed a budget."""
+    candidates = check_candidates(FIELD, SETTING)
+    rest, notes = prune(candidates, SETTING)
+    assert [candidate.algorithm for candidate in rest] == [FIELD[0], *FIELD[2:]]
+    assert notes[0].startswith("theorems rule out cdp(participation=0.4): ")
+    others = (fmab.Problem.uniform(5, 3), fmab.Problem([0.9, 0.1, 0.1], 5, means_error=0.1))
+    others += (fmab.Problem([0.9, 0.1, 0.1], 5, "gaussian:1"),)
+    for problem in others:
+        assert prune(candidates, SETTING._replace(problem=problem)) == (candidates, [])
+    unsure = [candidate._replace(is_sure=False) for candidate in candidates]
+    assert prune(unsure, SETTING) == (unsure, [])
+    answer = fmab.plan(PROBLEM, 2000, leak=1, within=0.5, candidates=FIELD[:2])
+    assert answer.candidates == 2 and len(answer.race) == 1 and answer.holds
+    assert any(note.startswith("theorems rule out") for note in answer.notes)
