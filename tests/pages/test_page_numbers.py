@@ -220,6 +220,14 @@ SOURCES = (
     ),
     (
         CONDITIONS,
+        rf"With {N} % of them absent it has\s+{N}; where it asks only {N} of 10 .*?it has {N},",
+        lambda: [
+            *(70, *under("CDP-MAB", "absence", 0.7), 3),
+            *under("CDP-MAB asking fewer agents", "absence", 0.7),
+        ],
+    ),
+    (
+        CONDITIONS,
         rf"agents are honest: {N} in place of {N}\.",
         lambda: [*under(MEDIAN, "corruption", 0), *under("CDP-MAB", "corruption", 0)],
     ),
