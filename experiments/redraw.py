@@ -23,6 +23,7 @@ from experiments import (
     arena_fronts_figures,
     audit,
     common,
+    conditions,
     differences,
     fig07_tradeoff,
     fig09_graphs,
@@ -134,6 +135,7 @@ WAYS: Mapping[str, Callable[..., Draw]] = {
     "arena_radius": arena_fronts_figures.radius_page,
     "audit": _audit,
     "worlds": worlds.page,
+    "conditions": conditions.page,
     "linear": linear.page,
     "noises": noises.page,
 }

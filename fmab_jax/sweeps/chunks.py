@@ -233,7 +233,8 @@ class Results:
         def read(part: Part) -> PyTree:
             chunk = self.load_chunk(part.entry)
             names = [state_name(output.name, i) for i in range(len(output.initial_arrays))]
-            return output.state([chunk[name][part.row] for name in names])
+            # A row of a scalar state is no array.
+            return output.state([np.asarray(chunk[name][part.row]) for name in names])
 
         states = [read(part) for part in self.find_chain(cell, stop)]
         total = functools.reduce(output.merge, states)
