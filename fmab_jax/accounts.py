@@ -196,7 +196,7 @@ class State(NamedTuple):
         active_mask: [arm] whether an arm is in play; empty if no output needs it.
         accumulators: States of the accumulators of outputs.
         pulls_by_segment: [segment] the part of ``pulls`` in each segment, if means change.
-        sent: Messages that agents have sent, if they are counted one by one.
+        messages: Messages of agents so far, if they are counted one by one.
     """
 
     number: Integer
@@ -214,7 +214,7 @@ class State(NamedTuple):
     active_mask: Bool[Array, " place"]
     accumulators: tuple[PyTree, ...]
     pulls_by_segment: PyTree = ()
-    sent: PyTree = ()
+    messages: PyTree = ()
 
 
 class Losses(NamedTuple):
@@ -272,7 +272,7 @@ def start_run(trial: BoundElimination, losses: Losses, grid: Array) -> State:
         active_mask=jnp.ones(arms if trial.accumulators else 0, bool),
         accumulators=start_accumulators(trial.accumulators, trial.accumulator_rows, arms, grid),
         pulls_by_segment=() if ends is None else jnp.zeros(len(ends)),
-        sent=zero_slots if trial.draws.loses_messages else (),
+        messages=zero_slots if trial.draws.loses_messages else (),
     )
 
 
@@ -296,22 +296,20 @@ def close_epoch(
     zero = jnp.zeros(state.gaps.shape)
     slot, regret, waiting_regret = plan.end, state.regret, state.waiting_regret
     completed = plan.fits & (slot + trial.wait <= trial.horizon)
-    before, rounds = state, number
-    sent: tuple[Integer, Integer] | tuple[()] = ()
+    rounds, messages = number, jnp.int64(0)
     if trial.draws.loses_messages:
-        attendance = plan.round.attendance
-        completed = completed & (attendance.heard > 0.0)
+        completed = completed & (plan.round.attendance.reports > 0.0)
         # A round that hears nobody does not count.
         rounds = state.rounds + 1
-        number_sent = jnp.where(plan.fits, attendance.sent, 0)
-        state = state._replace(sent=state.sent + number_sent)
-        sent = jnp.where(plan.fits, slot, never), state.sent
+        messages = jnp.where(plan.fits, plan.round.attendance.messages, 0)
+        state = state._replace(messages=state.messages + messages)
+    arms_reported = state.arms_reported + state.active.astype(jnp.int64) * messages
+    sent = list_messages(trial, state, jnp.where(plan.fits, slot, never))
     rate = trial.agents * (state.gaps / plan.epoch.active)
     ended = never if trial.waits else jnp.where(completed, slot, never)
     start = jnp.where(plan.runs, state.slot, never)
-    lines: tuple[Line, ...] = (
-        Line(start, regret, rate, waiting_regret, zero, ended, rounds, sent),
-    )
+    first = Line(start, regret, rate, waiting_regret, zero, ended, rounds, sent)
+    lines: tuple[Line, ...] = (first,)
     regret = regret + grow(rate, state.slot, slot, ends)
     accumulators = accumulate_segments(
         trial.accumulators,
@@ -350,8 +348,7 @@ def close_epoch(
     state = jax.tree.map(lambda new, old: jnp.where(completed, new, old), after, state)
     if trial.draws.loses_messages:
         # Each message has a number for each arm in play.
-        reported = before.arms_reported + before.active.astype(jnp.int64) * number_sent
-        state = state._replace(arms_reported=reported)
+        state = state._replace(arms_reported=arms_reported)
     pulls = jnp.where(jnp.isnan(plan.radius), plan.radius, plan.epoch.pulls)
     return state._replace(
         number=jnp.where(plan.runs, number, state.number),
@@ -363,6 +360,13 @@ def close_epoch(
         accumulators=accumulators,
         pulls_by_segment=plan.round.pulls_by_segment,
     ), lines
+
+
+def list_messages(
+    trial: BoundElimination, state: State, slot: Integer
+) -> tuple[Integer, Integer] | tuple[()]:
+    """Returns the slot of a round's messages and their count so far, if they are counted."""
+    return (slot, state.messages) if trial.draws.loses_messages else ()
 
 
 def make_epoch_stretch(trial: BoundElimination, state: State, plan: Plan, rate: Reals) -> Stretch:
@@ -381,7 +385,7 @@ def finish_run(
     zero, gap = jnp.zeros(state.gaps.shape), losses.of_arm(state.best_arm)
     has_decided = (state.active == 1) | is_spent(trial, state)
     rate = trial.agents * gap
-    sent = (never, state.sent) if trial.draws.loses_messages else ()
+    sent = list_messages(trial, state, never)
     line = Line(
         state.slot, state.regret, rate, state.waiting_regret, zero, never, state.rounds, sent
     )
@@ -408,7 +412,7 @@ def finish_run(
         waiting_regret=curves.waiting,
         rounds_by=curves.rounds,
         rounds=state.rounds,
-        messages_by=curves.sent,
+        messages_by=curves.messages,
         arms_reported=state.arms_reported,
         active_arms=state.active,
         chosen_arm=jnp.where(has_decided, state.best_arm, -1),

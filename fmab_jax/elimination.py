@@ -123,7 +123,7 @@ def plan_epoch(
     round_ = round_._replace(attendance=draws.attend(key, round_))
     if round_.attendance:
         # Who is heard is known when the arms are judged, not when the epoch is planned.
-        epoch = epoch._replace(reporting=jnp.maximum(round_.attendance.heard, 1.0))
+        epoch = epoch._replace(reporting=jnp.maximum(round_.attendance.reports, 1.0))
     radius = checked("radius", algorithm.radius(epoch), (), "f")
     until = jnp.where(runs, jnp.minimum(end, trial.horizon), state.slot)
     return Plan(runs, fits, until, epoch, radius, round_, memory)
@@ -181,7 +181,7 @@ def eliminate_arms(
     )
     worse = checked("worse", trial.algorithm.worse(aggregate, plan.epoch), arms["mean"].shape, "b")
     if plan.round.attendance:
-        worse &= plan.round.attendance.heard > 0.0
+        worse &= plan.round.attendance.reports > 0.0
     stays, gap = arms["alive"] & ~worse, arms["gap"]
     stays_by_gap = stays.reshape(-1, *[1] * (gap.ndim - 1))
     now = gap if gap.ndim == 1 else gap[:, -1]

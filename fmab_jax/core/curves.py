@@ -80,7 +80,7 @@ class Line(NamedTuple):
         waiting_rate: Regret per waiting slot; 0 if agents do not wait.
         round_end: The slot in which a round is completed; `NEVER` for none.
         rounds: Completed rounds up to that slot.
-        sent: Slot of the messages, and all messages that agents sent up to it; () if not counted.
+        messages: Slot of the messages, and their count up to it; () if they are not counted.
     """
 
     start: Integer
@@ -90,7 +90,7 @@ class Line(NamedTuple):
     waiting_rate: Scalar
     round_end: Integer
     rounds: Integer
-    sent: tuple[Integer, Integer] | tuple[()] = ()
+    messages: tuple[Integer, Integer] | tuple[()] = ()
 
 
 NEVER = 2**62
@@ -99,14 +99,14 @@ NEVER = 2**62
 def no_line(*shape: int, segments: tuple[int, ...] = (), counts: bool = False) -> Line:
     """Returns lines of no stretch, which change no curve; rates have an axis of segments."""
     never, zero, rate = jnp.full(shape, NEVER), jnp.zeros(shape), jnp.zeros((*shape, *segments))
-    sent = (never, jnp.zeros(shape, jnp.int64)) if counts else ()
-    return Line(never, zero, rate, zero, rate, never, jnp.zeros(shape, jnp.int32), sent)
+    messages = (never, jnp.zeros(shape, jnp.int64)) if counts else ()
+    return Line(never, zero, rate, zero, rate, never, jnp.zeros(shape, jnp.int32), messages)
 
 
 class Curves(NamedTuple):
     """The curves of a run at the recorded slots.
 
-    ``waiting`` is None if agents never wait, ``ends`` if means do not change, ``sent`` if messages
+    ``waiting`` is None if agents never wait, ``ends`` if means do not change, ``messages`` if they
     are not counted one by one.
     """
 
@@ -114,14 +114,14 @@ class Curves(NamedTuple):
     waiting: Curve | None
     rounds: Grid
     ends: Ends | None = None
-    sent: Grid | None = None
+    messages: Grid | None = None
 
 
 def start_curves(grid: Grid, waits: bool, ends: Ends | None = None, counts: bool = False) -> Curves:
     """Returns the curves of a run that has not begun."""
     zero = jnp.zeros(grid.shape)
-    sent = zero.astype(jnp.int64) if counts else None
-    return Curves(zero, zero if waits else None, zero.astype(jnp.int32), ends, sent)
+    messages = zero.astype(jnp.int64) if counts else None
+    return Curves(zero, zero if waits else None, zero.astype(jnp.int32), ends, messages)
 
 
 def draw_line(curves: Curves, grid: Grid, line: Line) -> Curves:
@@ -134,7 +134,7 @@ def draw_line(curves: Curves, grid: Grid, line: Line) -> Curves:
         waiting=waiting,
         rounds=step(curves.rounds, grid, line.round_end, line.rounds),
         ends=ends,
-        sent=None if curves.sent is None else step(curves.sent, grid, *line.sent),
+        messages=(None if curves.messages is None else step(curves.messages, grid, *line.messages)),
     )
 
 

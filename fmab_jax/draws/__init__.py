@@ -71,6 +71,7 @@ def choose(
     padded = None if ratios is None else np.pad(ratios, (0, padded_agents - agents))
     private_waits = algorithm.waits_privately
     real = np.arange(padded_agents) < agents
+    # Absent agents and trimmed messages need a row for each agent.
     single = presence is not None or trim > 0.0
     if partial and not waits and not single and (constant_scale or not cumulative or not noisy):
         return OnReport(**fields | {"real": real, "ratios": padded})
@@ -102,13 +103,17 @@ def choose(
         )
     if problem.homogeneous and len(groups) == 1:
         return AgentSum(**fields, counts=counts)
-    heterogeneous = not problem.homogeneous
-    membership = np.zeros((len(groups), padded_agents if heterogeneous else 0))
-    for row, group in zip(membership, groups if heterogeneous else [], strict=False):
+    fields |= {"sizes": sizes, "weights": group_weights, "counts": counts}
+    return Groups(**fields, **_list_members(groups, padded_agents, problem.homogeneous))
+
+
+def _list_members(groups: list[np.ndarray], padded_agents: int, alike: bool) -> dict[str, Any]:
+    """Returns the first agent of each group, and its members if their means differ."""
+    membership = np.zeros((len(groups), 0 if alike else padded_agents))
+    for row, group in zip(membership, [] if alike else groups, strict=False):
         row[group] = 1.0
     first = np.array([group[0] for group in groups], np.int32)
-    fields |= {"sizes": sizes, "weights": group_weights, "first": first, "counts": counts}
-    return Groups(**fields, heterogeneous=heterogeneous, membership=table(membership))
+    return {"heterogeneous": not alike, "membership": table(membership), "first": first}
 
 
 def _group_agents(weights: np.ndarray, ratios: np.ndarray | None) -> list[np.ndarray]:

@@ -63,14 +63,14 @@ class Attendance(NamedTuple):
 
     Attributes:
         is_heard: [agent] whether the round hears the agent.
-        heard: Number of agents whose messages enter the aggregate; 0 voids the round.
-        sent: Number of agents that sent a message.
+        reports: Number of agents whose messages enter the aggregate; 0 voids the round.
+        messages: Number of messages that agents send.
         occasion: The round, for corrupted agents.
     """
 
     is_heard: TruthPerAgent
-    heard: Scalar
-    sent: Integer
+    reports: Scalar
+    messages: Integer
     occasion: Occasion
 
 

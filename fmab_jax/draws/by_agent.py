@@ -87,17 +87,17 @@ class ByAgent(Draws):
         """Returns which of the agents that report are heard, and how many of them send."""
         if self.presence is None:
             return ()
-        reports = round_.reports if self.partial_participation else self.real
+        is_reporting = round_.reports if self.partial_participation else self.real
         agent = jnp.arange(len(self.real), dtype=jnp.uint32)
         occasion = self.presence.occasion(key, round_.number)
-        is_heard = reports & self.presence.presence.is_heard(occasion, agent)
-        is_sent = reports & self.presence.presence.is_sent(occasion, agent)
-        heard, sent = (jnp.sum(mask, dtype=jnp.int64) for mask in (is_heard, is_sent))
-        heard = heard.astype(jnp.float64)
+        is_heard = is_reporting & self.presence.presence.is_heard(occasion, agent)
+        is_sent = is_reporting & self.presence.presence.is_sent(occasion, agent)
+        reports, messages = (jnp.sum(mask, dtype=jnp.int64) for mask in (is_heard, is_sent))
+        reports = reports.astype(jnp.float64)
         if self.secure:
             # A secure sum opens only if no share is missing.
-            heard = jnp.where(heard == self.reporting, heard, 0.0)
-        return Attendance(is_heard, heard, sent, occasion)
+            reports = jnp.where(reports == self.reporting, reports, 0.0)
+        return Attendance(is_heard, reports, messages, occasion)
 
     def count_terms(
         self, arms: Arms, number: Scalar, round_: Round
@@ -106,7 +106,7 @@ class ByAgent(Draws):
         rewards, noises = super().count_terms(arms, number, round_)
         if not round_.attendance or self.secure:
             return rewards, noises
-        share = jnp.maximum(round_.attendance.heard, 1.0) / self.reporting
+        share = jnp.maximum(round_.attendance.reports, 1.0) / self.reporting
         return rewards * share, noises * share
 
     def sample(self, arms: Arms, round_: Round) -> Sums:

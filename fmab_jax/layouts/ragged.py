@@ -215,7 +215,9 @@ class Ragged:
             # A wait is a second line of an epoch.
             count = 1 if curves.waiting is None else 2
             segments = () if curves.ends is None else curves.ends.shape[1:]
-            blank = no_line(_EPOCHS, self.trials, segments=segments, counts=curves.sent is not None)
+            blank = no_line(
+                _EPOCHS, self.trials, segments=segments, counts=curves.messages is not None
+            )
             history = (blank,) * count
             start = (jnp.int32(0), state, arms, history)
             _, state, arms, history = lax.while_loop(
