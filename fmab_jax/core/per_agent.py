@@ -36,9 +36,9 @@ class PerAgent(Real):
 
     Numbers by agent are a list, a tuple or an array; a text such as ``1x40,10x10``, which is 1 for
     40 agents, then 10 for 10 agents, or ``0.5..2x50``, the uniform law on [0.5, 2] over 50 agents,
-    of which agent i has the quantile (i - 1/2) / 50; or a file ``a.csv`` or ``a.csv:column`` with one row for each
-    agent. Equal numbers are one number. A list is a sweep where a sweep may be; there an item may
-    be such a list, a text, or a number.
+    of which agent i has the quantile (i - 1/2) / 50; or a file ``a.csv`` or ``a.csv:column`` with
+    one row for each agent. Equal numbers are one number. A list is a sweep where a sweep may be;
+    there an item may be such a list, a text, or a number.
     """
 
     def check_value(self, name: str, value: object, remedy: str) -> float | AgentNumbers | None:  # type: ignore[override]
