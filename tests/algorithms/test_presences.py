@@ -231,28 +231,6 @@ def test_a_secure_sum_without_a_share_does_not_open():
     assert 5 < (data.rounds_made == 1).sum() and (data.links[:, -1, 0] > agents).any()
 
 
-@dataclass(frozen=True)
-class Awaited(fmab.Presence):
-    """Nobody is heard in the first rounds."""
-
-    name: ClassVar[str] = "awaited"
-    title: ClassVar[str] = "nobody in the first rounds"
-    number: int = 7
-
-    def is_heard(self, occasion, agent):
-        """Tells whether the first rounds are over."""
-        return jnp.broadcast_to(occasion.number > self.number, agent.shape)
-
-
-def test_a_sum_that_does_not_open_drops_no_arm():
-    """Would catch an arm that leaves by a sum which nobody has seen."""
-    problem = fmab.Problem([0.55, 0.5], 3, presence=Awaited())
-    # Short epochs would lose the best arm often; the eighth one hardly does.
-    algorithm = fmab.kl_se(None, first=1, failure=0.99, secure=True, rounds=1)
-    data = fmab.simulate(algorithm, problem, 5000, 1000, times=1)
-    assert (data.rounds_made == 1).all() and data.best_arm_lost.mean() < 0.01
-
-
 def pooled_ucb1(reward, heard, means, horizon, alpha=2.0):
     """Returns the arm of each slot; the server learns the rewards of those that it hears."""
     agents, arms = heard.shape[1], len(means)
