@@ -10,6 +10,7 @@ import numpy as np
 from fmab_jax.core.exchanges import Exchange, Meter
 from fmab_jax.core.outputs import FIELDS as FIELDS
 from fmab_jax.core.outputs import Output
+from fmab_jax.errors import refuse
 
 VERSION = 5
 """Version of result files; files of other versions are refused."""
@@ -32,6 +33,10 @@ def costs_of(exchange: Exchange, messages: int = 0) -> Costs:
         messages: Messages of a whole round, if they are counted one by one.
     """
     count = messages or 1
+    totals = [*(number for _, number in exchange.links), exchange.vectors, exchange.numbers]
+    if any(total % count for total in totals):
+        allowed = f"one that divides links, vectors and numbers of a round, {totals}"
+        refuse("count_messages", messages, allowed, "messages of a round must cost the same")
     return {
         "counted": "messages_by" if messages else "rounds_by",
         "links": {meter.name: number // count for meter, number in exchange.links},
