@@ -33,9 +33,10 @@ print(json.dumps({
 }
 
 
-# What the third compiles is much; the text of docs/own_algorithm.md runs in every test run.
-QUICK = tuple(name for name in tutorials.NAMES if name != "own_algorithm")
-RUN = [*QUICK, pytest.param("own_algorithm", marks=pytest.mark.slow)]
+# These compile much. Every test run has the text of docs/own_algorithm.md, and the tests of plans.
+SLOW = ("what_should_i_run", "own_algorithm")
+QUICK = tuple(name for name in tutorials.NAMES if name not in SLOW)
+RUN = [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
 
 
 @pytest.fixture(scope="module")

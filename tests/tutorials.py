@@ -18,7 +18,7 @@ from nbclient import NotebookClient
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs/tutorials"
-NAMES = ("first_comparison", "own_algorithm", "from_ratings_to_epsilon")
+NAMES = ("what_should_i_run", "first_comparison", "own_algorithm", "from_ratings_to_epsilon")
 KERNEL = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -47,10 +47,13 @@ def executed(name, folder, *, seeds=None, last=None):
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     # The notebook's own backend draws; what a test or a shell has chosen is not a reader's.
     environment = {name: value for name, value in os.environ.items() if name != "MPLBACKEND"}
+    # A cell that starts with ! finds the command fmab beside this Python.
+    commands = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+    environment["PATH"] = os.pathsep.join(filter(None, commands))
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     client = NotebookClient(
         book,
-        timeout=300,
+        timeout=1800,  # of a cell; races of plans take minutes on a busy machine
         kernel_name="python3",
         coalesce_streams=True,
         resources={"metadata": {"path": str(here)}},

@@ -191,7 +191,7 @@ def overview(
         headings=tuple(heading for _, heading, _ in table_columns),
         rows=tuple(zip(*(cells for *_, cells in table_columns), strict=True)),
         records=tuple(
-            {n: v for n, v in row.items() if n != "leak"} | {"level": level} for row in rows
+            {n: v for n, v in row.items() if n != "exposure"} | {"level": level} for row in rows
         ),
         legend=_write_legend(table, f"{100 * level:.6g} %"),
         remarks=tuple(write_remarks(table, data)),
@@ -214,7 +214,7 @@ def _build_columns(
 ) -> list[tuple[str, str, list[str]]]:
     """Returns all columns: name, heading and cells."""
     dims, meters = [str(name) for name in table.seeds.dims], table.meter.values.tolist()
-    view = costs.find_shared_view(row["leak"] for row in rows)
+    view = costs.find_shared_view(row["exposure"] for row in rows)
     share = f"{100 * table.attrs['level']:.6g} %"
 
     def cells(write: Callable[[Record], str]) -> list[str]:
@@ -232,7 +232,7 @@ def _build_columns(
             lambda row: f"{write_short(row[name])} ± {write_short(compute_half_width(row, name))}"
         )
 
-    leaks = [costs.write_leak_cell(row["leak"], view) for row in rows]
+    leaks = [costs.write_leak_cell(row["exposure"], view) for row in rows]
     rounds = "rounds\nmade" if "rounds" in dims else "rounds"
     return [
         *((name, name, [write_label(row[name]) for row in rows]) for name in dims),

@@ -36,7 +36,7 @@ _TESTS: dict[str, Callable[[float, float], bool]] = {
 
 
 def iterate_rows(table: xr.Dataset, data: xr.Dataset) -> Iterator[Record]:
-    """Yields the final values of each configuration by name; ``leak`` is a `costs.Cost`."""
+    """Yields the final values of each configuration by name; ``exposure`` is a `costs.Cost`."""
     dims = [str(name) for name in table.seeds.dims]
     scalars = [str(name) for name, array in table.data_vars.items() if "meter" not in array.dims]
     spent = [name for name in budgets.COLUMNS if name in scalars]
@@ -45,8 +45,8 @@ def iterate_rows(table: xr.Dataset, data: xr.Dataset) -> Iterator[Record]:
         at = dict(zip(dims, place, strict=True))
         cell = table.isel(at)
         row = {name: cell[name].item() for name in (*dims, *(n for n in scalars if n not in spent))}
-        row["leak"] = costs.read_exposure(cell)
-        row["leak_view"] = row["leak"].view
+        row["exposure"] = costs.read_exposure(cell)
+        row["leak_view"] = row["exposure"].view
         if message is not None:
             row["epsilon_message"] = message.isel(at, missing_dims="ignore").item()
         links = zip(table.meter.values.tolist(), cell.links.values.tolist(), strict=True)

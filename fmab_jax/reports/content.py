@@ -250,7 +250,7 @@ def _iterate_cells(source: Source, swept: Mapping[str, xr.DataArray]) -> Iterato
             cell,
             row,
             questions.read_question(cell),
-            row["leak"],
+            row["exposure"],
         )
 
 

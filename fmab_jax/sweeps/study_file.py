@@ -177,7 +177,9 @@ def _read_problems(
     for path in paths:
         if paths.count(path) > 1:
             refuse("means", path, "distinct values", "a repeated value repeats its configurations")
-    problems = {path: Problem.from_file(path, agents, rewards, means_error) for path in paths}
+    problems = {
+        path: Problem.from_file(path, agents, rewards, means_error=means_error) for path in paths
+    }
     for path, problem in problems.items():
         # One agent is no federation, so it must be explicit.
         if agents is None and problem.agents == 1:

@@ -432,3 +432,12 @@ def test_a_table_counts_the_seeds_that_were_selected():
     assert int(table.seeds) == 3 and float(table.regret) == pytest.approx(regret.mean())
     assert float(table.regret_upper - table.regret) == pytest.approx(half, rel=1e-9)
     refuses("must be the Dataset of simulate or of a sweep", fmab.final_table, data.isel(seed=2))
+
+
+def test_a_swept_leak_has_a_column():
+    """Catches a table that cannot be written where --leak is swept, or that shows other leaks."""
+    problem = fmab.Problem([0.9, 0.1], agents=3)
+    data = fmab.sweep(fmab.kl_se, problem, leak=[0.5, 1], horizon=50, seeds=2, times=[50])
+    table = fmab.overview(data)
+    assert table.headings[0] == "leak" and [row[0] for row in table.rows] == ["0.5", "1"]
+    assert [row["leak"] for row in table.records] == [0.5, 1.0]
