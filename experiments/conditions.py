@@ -42,8 +42,8 @@ CONDITIONS: Mapping[str, tuple[str, str, str, Sequence[float], Mapping[str, Any]
 ALT = (
     "Regret at the horizon of five algorithms against the strength of three conditions, on a "
     "logarithmic axis. Drift: CDP-MAB and KL-SE lose most and end close together; pooled UCB1 "
-    "loses least. Absence: at 0.7 pooled policies and KL-SE have about three times their regret, "
-    "GosInE and CDP-MAB about five times; CDP-MAB that asks as few agents has about twice. "
+    "loses least. Absence: at 0.7 pooled policies, CDP-MAB and KL-SE have about three times their "
+    "regret, GosInE about five times; CDP-MAB that asks as few agents has about twice. "
     "Corruption: all grow at once and their intervals with them; with the median, CDP-MAB stays "
     "level up to 0.05 and has about half of its regret at 0.2."
 )

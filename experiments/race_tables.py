@@ -29,7 +29,8 @@ def write_coverage(rows: Sequence[Row]) -> str:
         costs.append(start | {head: f"{int(row['seeds']):,}" for head, row in cells.items()})
     mutants = [row for row in rows if row["procedure"].startswith(MUTANT)]
     parts = [
-        "Share of races whose answer is right, in per cent, with its 95 % interval:",
+        "Share of races whose answer is right, in per cent, with its 95 % interval, whose ends are "
+        "rounded outwards:",
         "\n".join(common.table_lines(shares)),
         "Mean seeds of a race, of all candidates together:",
         "\n".join(common.table_lines(costs)),
@@ -70,7 +71,7 @@ def write_sentences(rows: Sequence[Row]) -> str:
         races, ends, statements, false = (sum(int(row[head]) for row in group) for head in heads)
         lines.append(
             f"* *{name[0].upper()}{name[1:]}*: {ends:,} of {races:,} end with the goal; "
-            f"{races - ends:,} stop at the most seeds. {statements:,} state an x that holds, and "
+            f"{races - ends:,} stop at the most seeds. {statements:,} state an x; "
             f"{false:,} of these statements are false."
         )
     rivals = {
@@ -96,14 +97,16 @@ def write_reports(rows: Sequence[Row]) -> str:
     fresh, same = (next(row for row in rows if row["procedure"] == name) for name in (FRESH, SAME))
 
     def state(row: Row) -> str:
-        bias = 100 * (float(row["stated mean / exact mean"]) - 1)
+        head = "stated mean / exact mean"
+        ratio, low, high = (float(row[f"{head}{end}"]) for end in ("", ", lower", ", upper"))
         return (
-            f"is {abs(bias):.2f} % too {'large' if bias > 0 else 'small'} on average, and its 95 % "
-            f"interval holds the exact mean in {write_share(row)} % of the races"
+            f"the stated mean over the exact one is {ratio:.4f} [{low:.4f}, {high:.4f}] on "
+            f"average, and its 95 % interval holds the exact mean in {write_share(row)} % of the "
+            "races"
         )
 
     return (
         f"The mean regret of an answer is stated from fresh seeds. In the problem "
-        f'"{fresh["problem"]}" it {state(fresh)}. From the seeds that chose the winner, it '
-        f"{state(same)}."
+        f'"{fresh["problem"]}" {state(fresh)}. If the mean were stated from the seeds that chose '
+        f"the winner, it would be too small: {state(same)}."
     )

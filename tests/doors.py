@@ -158,7 +158,7 @@ def bases():
         "Drifting": {"changes": 1},
         "Linear": {"dimension": 1},
         **dict.fromkeys(("Absent", "Late", "Links"), {"probability": 0.5}),
-        "Corrupted": {"share": 0.5},
+        "Corrupted": {"probability": 0.5},
         "Ratings": {"levels": [0, 1]},
         "parameter": {"kind": Real(), "help": "x"},
         "simulate": {"algorithm": RUN, "problem": PROBLEM, "horizon": 50, "seeds": 2},
@@ -211,7 +211,7 @@ USUAL = {
     "Drifting": "changes share",
     "Linear": "dimension",
     **dict.fromkeys(("Absent", "Late", "Links"), "probability"),
-    "Corrupted": "share",
+    "Corrupted": "probability",
     "Ratings": "levels",
     "simulate": (
         "algorithm problem horizon seeds root_seed times spacing batch sum_agents devices progress"

@@ -38,7 +38,7 @@ class CDP(PaperElimination):
     participation: float = participation_parameter()
     trim: float = parameter(
         Real(low=0.0, high=0.5),
-        "Share of the largest and of the smallest messages that the server drops; 0.5 is a median.",
+        "Share of messages that the server drops at each end; 0.5 is the median.",
         default=0.0,
         label="share of messages trimmed",
         proven=Real(high=0.0),

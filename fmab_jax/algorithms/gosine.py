@@ -72,7 +72,7 @@ class GosInE(Recommending):
         return neighbours("recommendation", agents, links, numbers=requests, viewer=sender)
 
     def count_messages(self, exchange: Exchange) -> int:
-        """Returns the agents that ask a neighbour."""
+        """Returns the number of agents, each of which asks a neighbour."""
         return exchange.on(PEER.name)
 
     @staticmethod

@@ -27,8 +27,8 @@ def is_priced(data: xr.Dataset) -> Bool[np.ndarray, " meter"]:
     return np.asarray(data.priced.values | (data.side.values == "server"), bool)
 
 
-def read_runs(data: xr.Dataset) -> dict[str, Float[np.ndarray, " seed"]]:
-    """Returns priced links, numbers and bits of every seed at T; only what the result states.
+def read_spending(data: xr.Dataset) -> dict[str, Float[np.ndarray, " seed"]]:
+    """Returns what each seed has spent at T: priced links, numbers and bits, if the result says.
 
     Args:
         data: Curves of one configuration, of seeds that are computed.
@@ -108,7 +108,7 @@ def summarise_runs(data: xr.Dataset) -> dict[str, float]:
     """
     row: dict[str, float] = {}
     if "regret" in data:
-        for name, values in read_runs(data).items():
+        for name, values in read_spending(data).items():
             row[name] = float(values.mean())
             row[f"{name}_p95"], row[f"{name}_max"] = find_tail(values)
         return row

@@ -204,7 +204,7 @@ def _build_table(pairs: Sequence[Comparison], title: str, share: str) -> Table:
 
 
 def _build_spending(pairs: Sequence[Comparison]) -> Table:
-    """Builds the table of what single runs spend, a row for each run."""
+    """Builds the table of what the runs of each compared configuration spend."""
     from fmab_jax.analysis import budgets
 
     names, spent = list[str](), dict[frozenset[str], Mapping[str, float]]()

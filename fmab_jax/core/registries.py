@@ -18,9 +18,9 @@ T = TypeVar("T", bound=Named)
 class Registry(Generic[T]):
     """The classes of one kind by name. The first look imports the folder's files."""
 
-    def __init__(self, package: str, base: type[T], noun: str, objects: str = "") -> None:
+    def __init__(self, package: str, base: type[T], noun: str, otherwise: str = "") -> None:
         """Takes the folder's package, the base class, the kind's name, and an example object."""
-        self.package, self.base, self.noun, self.objects = package, base, noun, objects
+        self.package, self.base, self.noun, self.otherwise = package, base, noun, otherwise
         self._loaded: dict[str, type[T]] = {}
 
     @functools.cached_property
@@ -59,7 +59,7 @@ class Registry(Generic[T]):
             ValueError: For anything else.
         """
         if not isinstance(value, self.base):
-            return build_from_text(value, self.find(), field, f"a {self.noun}", self.objects)
+            return build_from_text(value, self.find(), field, f"a {self.noun}", self.otherwise)
         owner = type(value)
         if self.shipped.get(owner.name, owner) is not owner:
             refuse(field, owner.name, f"a {self.noun} with a name of its own", "rename it")

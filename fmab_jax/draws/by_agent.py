@@ -169,7 +169,8 @@ class ByAgent(Draws):
             return total / jnp.maximum(count, 1).astype(jnp.float64)
         # At least one message, or two in the middle, is left: their mean is the median.
         number = count.astype(jnp.float64)
-        cut = jnp.minimum(jnp.floor(self.trim * number), jnp.floor(0.5 * (number - 1.0)))
+        # In float64, 0.29 x 100 is below 29.
+        cut = jnp.minimum(jnp.floor(self.trim * number + 1e-9), jnp.floor(0.5 * (number - 1.0)))
         ordered = jnp.sort(jnp.where(is_heard[:, None], messages, jnp.inf), axis=0)
         place = jnp.arange(len(is_heard), dtype=jnp.float64)[:, None]
         stays = (place >= cut) & (place < number - cut)

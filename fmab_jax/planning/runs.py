@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis.bands import student_quantile
-from fmab_jax.analysis.budgets import find_tail, read_runs
+from fmab_jax.analysis.budgets import find_tail, read_spending
 from fmab_jax.files import error_stream
 from fmab_jax.planning.candidates import Candidate, Setting
 from fmab_jax.planning.race import Sample
@@ -167,7 +167,7 @@ def extract_trials(data: xr.Dataset) -> Trials:
     return {
         "regret": np.asarray(data.regret.isel(time=-1).values, np.float64),
         "final_gap": np.asarray(data.final_gap.values, np.float64),
-        **read_runs(data),
+        **read_spending(data),
     }
 
 

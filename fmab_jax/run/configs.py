@@ -144,7 +144,7 @@ class Config(NamedTuple):
     def messages(self) -> int:
         """Messages of a whole round if they are counted one by one, else 0."""
         presence = self.problem.presence
-        if presence is None or not (presence.loses_messages or presence.cuts_links):
+        if presence is None or not presence.counts_messages:
             return 0
         return self.algorithm.count_messages(self.exchange)
 

@@ -111,7 +111,7 @@ class RandomProblem(Configurable):
 
     presence: Presence | str | None = parameter(
         PresenceOf(none_label="all agents and links are present"),
-        "Who takes part in a round: absent:P, late:P, corrupted:SHARE, links:P, or a plug-in's.",
+        "Who takes part in a round: absent:P, late:P, corrupted:P, links:P, or a plug-in's.",
         default=None,
         default_text="everybody",
         symbol="",

@@ -241,13 +241,14 @@ class IndexPolicy(Algorithm):
     def _check_presence(self, problem: Problem, exchange: Exchange) -> None:
         """Refuses a presence that the messages of the policy cannot follow."""
         presence, title = problem.presence, self.title or self.name
-        if presence is None or not (presence.loses_messages or presence.cuts_links):
+        if presence is None or not presence.counts_messages:
             return
         if presence.cuts_links and self.network(problem.agents) is None:
             refuse("presence", presence.text(), "for policies on a graph", "give a graph")
         if exchange.alone or not self.count_messages(exchange):
-            allowed = "for a server, or neighbours in every slot"
-            refuse("presence", presence.text(), allowed, f"{title} has no such messages")
+            reason = "its messages are not counted one by one"
+            reason = "its agents are alone" if exchange.alone else reason
+            refuse("presence", presence.text(), f"left out with {title}", reason)
 
 
 def _list_neighbours(graph: nx.Graph | None, padded_agents: int) -> np.ndarray:

@@ -92,11 +92,9 @@ class IndexTrial:
     follows_presences: ClassVar[bool] = True
 
     @property
-    def loses_messages(self) -> bool:
-        """Whether an agent or a link may miss a slot; then messages are counted."""
-        if self.presence is None:
-            return False
-        return self.presence.static.loses_messages or self.presence.static.cuts_links
+    def counts_messages(self) -> bool:
+        """Whether an agent or a link may miss a slot, so that messages are counted one by one."""
+        return self.presence is not None and self.presence.static.counts_messages
 
     @property
     def accumulator_rows(self) -> int:
@@ -154,7 +152,7 @@ class _Seed(NamedTuple):
         accumulators = start_accumulators(trial.accumulators, trial.rows, arms, self.grid)
         counts = jnp.int32(0), blank, blank.astype(jnp.int32)
         run = _Run(state, jnp.float64(0.0), *counts, accumulators)
-        if trial.loses_messages:
+        if trial.counts_messages:
             zero = jnp.int64(0)
             run = run._replace(messages=zero, messages_curve=blank.astype(jnp.int64))
         blocks = largest(-(-jnp.asarray(trial.horizon) // _BLOCK))
@@ -175,7 +173,7 @@ class _Seed(NamedTuple):
         """Returns the view of a slot in the policy's functions."""
         trial, agents = self.trial, jnp.asarray(self.trial.agents)
         neighbours = jnp.asarray(trial.neighbours)
-        if trial.presence is not None and trial.loses_messages and neighbours.shape[0]:
+        if trial.presence is not None and trial.counts_messages and neighbours.shape[0]:
             neighbours = self.cut_neighbours(number, *self.attend(number)[:1])
         return Slot(
             number=number,
@@ -207,7 +205,7 @@ class _Seed(NamedTuple):
         neighbours = jnp.asarray(self.trial.neighbours)
         return cut_neighbours(bound.presence, occasion, neighbours, takes_part)
 
-    def count_messages(self, number: Integer) -> Integer:
+    def count_sent(self, number: Integer) -> Integer:
         """Returns the number of messages of a slot in which agents communicate."""
         trial, is_sent = self.trial, self.attend(number)[1]
         if not trial.neighbours.shape[0]:
@@ -298,7 +296,7 @@ class _Seed(NamedTuple):
         arm = checked("choose", algorithm.choose(state, slot, params), (trial.rows,), "iu")
 
         is_heard, heard = None, slot.sharing
-        if trial.shared and trial.loses_messages:
+        if trial.shared and trial.counts_messages:
             is_heard, _ = self.attend(number)
             heard = jnp.sum(is_heard, dtype=jnp.float64)
         rewards = draw_rewards(trial, self.instance, self.key, number, arm, is_heard, means)
@@ -320,8 +318,8 @@ class _Seed(NamedTuple):
                 state,
             )
         sent: PyTree = ()
-        if trial.loses_messages:
-            sent = jnp.where(due, self.count_messages(number), 0)
+        if trial.counts_messages:
+            sent = jnp.where(due, self.count_sent(number), 0)
         return state, (arm, gap, due.astype(jnp.int32), sent)
 
 

@@ -41,7 +41,7 @@ class Pooled(IndexPolicy):
         return pooled(agents) if self.pooled else alone(agents)
 
     def count_messages(self, exchange: Exchange) -> int:
-        """Returns the agents that report."""
+        """Returns the number of agents that report; each sends one message."""
         return exchange.reporting
 
     @staticmethod
@@ -84,7 +84,7 @@ class Consensus(OnGraph):
         return neighbours("consensus", agents, ((PEER, edges),), vectors=4 * edges)
 
     def count_messages(self, exchange: Exchange) -> int:
-        """Returns the edges of the graph."""
+        """Returns the number of edges of the graph."""
         return exchange.on(PEER.name)
 
 

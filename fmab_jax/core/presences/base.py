@@ -115,6 +115,11 @@ class Presence(Named, Configurable):
         return self._restates("is_linked")
 
     @property
+    def counts_messages(self) -> bool:
+        """Whether a round may miss an agent or a link, so that messages are counted one by one."""
+        return self.loses_messages or self.cuts_links
+
+    @property
     def corrupts(self) -> bool:
         """Whether agents may report other rewards than theirs."""
         return self._restates("distort")
