@@ -68,15 +68,10 @@ def _list_algorithms() -> dict[str, type[Algorithm]]:
     from fmab_jax.algorithms.base import collect_algorithms
     from fmab_jax.algorithms.families.paper import PaperElimination as Paper
 
-    bases = [vars(base) for base in Paper.__mro__]
-    equations = {
-        n for names in bases for n, value in names.items() if isinstance(value, staticmethod)
-    }
     return {
         name: owner
         for name, owner in collect_algorithms().items()
-        if issubclass(owner, Paper)
-        and all(getattr(owner, n) is getattr(Paper, n) for n in equations)
+        if issubclass(owner, Paper) and owner.has_theorems()
     }
 
 

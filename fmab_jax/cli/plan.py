@@ -270,7 +270,7 @@ def build_document(answer: Plan, command: str) -> dict[str, object]:
         "links": build(answer.links),
         "numbers": build(answer.numbers),
         "leak": {view: read(leak) for view, leak in answer.leak.items()},
-        "final_gap": answer.final_gap,
+        "final_gap": read(answer.final_gap),
         "remark": answer.remark,
         "candidates": answer.candidates,
         "survivors": list(answer.survivors),
@@ -316,8 +316,9 @@ def write_answer(answer: Plan, command: str) -> list[str]:
         _write_summary("regret at T", answer.regret),
         _write_summary("links", answer.links),
         f"  {'leak of one reward':<20} {leaks}",
-        f"  {'gap played at T':<20} {answer.final_gap:.3g}, mean",
     ]
+    if math.isfinite(answer.final_gap):
+        lines.append(f"  {'gap played at T':<20} {answer.final_gap:.3g}, mean")
     if answer.remark:
         lines.append(f"  {'note':<20} {answer.remark}; --proven leaves it out")
     if answer.second[0]:

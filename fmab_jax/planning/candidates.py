@@ -20,7 +20,7 @@ from fmab_jax.core.networks import ComponentsOf, GraphOf, network, parts
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import Refusal, choice, count, flag, real, refuse
 from fmab_jax.parameters import LEAK, UNSET, VIEWS, Flag, parameters_of
-from fmab_jax.run.configs import build_exchange
+from fmab_jax.run.configs import bind, build_exchange
 
 # Round budgets to try, as parts of the largest that the links allow.
 _PARTS = (1.0, 0.5, 0.25)
@@ -170,8 +170,12 @@ def list_candidates(setting: Setting) -> tuple[list[Candidate], list[str]]:
             slow.append(owner.title or owner.name)
             continue
         for algorithm in _configure_all(owner, setting, notes):
-            if algorithm not in candidates:
-                candidates[algorithm] = describe(algorithm, setting)
+            if algorithm in candidates:
+                continue
+            if reason := find_misfit(algorithm, problem, setting.horizon):
+                notes.append(f"left out: {owner.title or owner.name}, {reason}")
+                continue
+            candidates[algorithm] = describe(algorithm, setting)
     if slow:
         notes.append(f"left out, because they choose in every slot: {', '.join(slow)}")
     if not candidates:
@@ -180,6 +184,17 @@ def list_candidates(setting: Setting) -> tuple[list[Candidate], list[str]]:
         value = setting.links if field == "links" else setting.leak
         refuse(field, value, f"more: {reason}", "allow more, or another structure")
     return list(candidates.values()), list(dict.fromkeys(notes))
+
+
+def find_misfit(algorithm: Algorithm, problem: Problem, horizon: int) -> str:
+    """Returns why an algorithm cannot run in the problem's world or presence; "" if it can."""
+    if problem.world is None and problem.presence is None:
+        return ""
+    try:
+        bind(algorithm, problem, horizon)
+    except Refusal as error:
+        return error.remedy
+    return ""
 
 
 def check_candidates(algorithms: object, setting: Setting) -> list[Candidate]:

@@ -31,7 +31,9 @@ _COVERED |= {"graph", "components"}
 def prune(candidates: Sequence[Candidate], setting: Setting) -> tuple[list[Candidate], list[str]]:
     """Returns the candidates that may be the best, and a note on the others."""
     problem = setting.problem
-    has_theory = problem.means is not None and not problem.drawn and problem.world is None
+    is_fixed = problem.means is not None and not problem.drawn
+    # Theorems are about means that stay, and agents that are all present and honest.
+    has_theory = is_fixed and problem.world is None and problem.presence is None
     if not has_theory or not 0.0 <= problem.rewards.low <= problem.rewards.high <= 1.0:
         return [*candidates], []
     bounds = [bound_regret(candidate.algorithm, setting) for candidate in candidates]
@@ -42,7 +44,9 @@ def prune(candidates: Sequence[Candidate], setting: Setting) -> tuple[list[Candi
     losers = [x.label for (low, _), x in zip(bounds, candidates, strict=True) if low > best]
     if not losers:
         return [*candidates], []
-    leader = next(x for (_, high), x in zip(bounds, candidates, strict=True) if high == best)
+    leader = next(
+        x for (_, high), x in zip(bounds, candidates, strict=True) if high == best and x.is_sure
+    )
     note = f"theorems rule out {', '.join(losers)}: each loses more in expectation than "
     note += f"{leader.label}, at most {best:,.0f}"
     return [x for x in candidates if x.label not in losers], [note]
@@ -57,7 +61,9 @@ def bound_regret(algorithm: Algorithm, setting: Setting) -> tuple[float, float]:
     if isinstance(algorithm, UniformPlay):
         exact = problem.agents * horizon * float(gaps.mean())
         return exact * (1.0 - 1e-9), exact * (1.0 + 1e-9)
-    if not isinstance(algorithm, PaperElimination) or isinstance(algorithm.epsilon_message, tuple):
+    if not isinstance(algorithm, PaperElimination) or not algorithm.has_theorems():
+        return 0.0, math.inf
+    if isinstance(algorithm.epsilon_message, tuple):
         return 0.0, math.inf
     parameters = parameters_of(type(algorithm)).items()
     if any(getattr(algorithm, n) != p.default for n, p in parameters if n not in _COVERED):

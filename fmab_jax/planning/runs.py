@@ -164,9 +164,12 @@ class Runs:
 
 def extract_trials(data: xr.Dataset) -> Trials:
     """Returns regret, priced links, numbers, bits and final gap of every seed, at the horizon."""
+    regret = np.asarray(data.regret.isel(time=-1).values, np.float64)
+    # With contexts no arm has a gap.
+    gap = data.final_gap.values if "final_gap" in data else np.full(len(regret), math.nan)
     return {
-        "regret": np.asarray(data.regret.isel(time=-1).values, np.float64),
-        "final_gap": np.asarray(data.final_gap.values, np.float64),
+        "regret": regret,
+        "final_gap": np.asarray(gap, np.float64),
         **read_spending(data),
     }
 

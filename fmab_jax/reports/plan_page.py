@@ -52,7 +52,8 @@ def render_plan(document: Record, title: str | None = None) -> str:
     """Returns the page as text."""
     looks = [Look(**row) for row in document["looks"]]
     figure = plot_race(looks, document["label"], document["infeasible"])
-    facts = [("gap played at T, mean", f"{document['final_gap']:.3g}")]
+    gap = document["final_gap"]
+    facts = [] if gap is None else [("gap played at T, mean", f"{gap:.3g}")]
     facts += [
         (f"leak of one reward, view of {view}", "no bound" if leak is None else f"{leak:.4g}")
         for view, leak in document["leak"].items()

@@ -165,7 +165,12 @@ def _parse_value(value: object, parameter: Parameter | None = None) -> object:
 
 
 def _read_problems(
-    means: Any, agents: Any = None, rewards: Any = None, means_error: Any = 0.0, **extra: object
+    means: Any,
+    agents: Any = None,
+    rewards: Any = None,
+    means_error: Any = 0.0,
+    presence: Any = None,
+    **extra: object,
 ) -> Problem | dict[str, Problem]:
     """Returns the problem of a file of means, or problems by file."""
     for name, value in extra.items():
@@ -177,8 +182,10 @@ def _read_problems(
     for path in paths:
         if paths.count(path) > 1:
             refuse("means", path, "distinct values", "a repeated value repeats its configurations")
+    if isinstance(presence, list):
+        refuse("problem.presence", presence, "one value with means", "give one study for each")
     problems = {
-        path: Problem.from_file(path, agents, rewards, means_error=means_error) for path in paths
+        path: Problem.from_file(path, agents, rewards, presence, means_error) for path in paths
     }
     for path, problem in problems.items():
         # One agent is no federation, so it must be explicit.
@@ -248,6 +255,8 @@ def build_document(study: Record, seeds: Iterable[int] = ()) -> Record:
         document["problem"] = {"means": "FILE.npz", "agents": agents, "rewards": law}
         if "means_error" in study["problem"]:
             document["problem"]["means_error"] = study["problem"]["means_error"]
+        if "presence" in study["problem"]:
+            document["problem"]["presence"] = study["problem"]["presence"]
         del keys["problem"]
     # The order of keys decides the order of dimensions.
     for name in dict.fromkeys([*study["axes"], *study]):

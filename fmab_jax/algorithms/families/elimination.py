@@ -261,7 +261,8 @@ class Elimination(Algorithm):
             return
         name, title = presence.text(), self.title or self.name
         if exchange.alone or self.shares_arms:
-            refuse("presence", name, "left out where agents are alone or share arms", "drop it")
+            allowed = "left out where agents are alone or share arms"
+            refuse("presence", name, allowed, "no message of an agent is about all arms")
         if presence.cuts_links:
             allowed = "for policies by slot on a graph"
             refuse("presence", name, allowed, f"the rounds of {title} have fixed links")

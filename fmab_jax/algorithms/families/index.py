@@ -243,6 +243,9 @@ class IndexPolicy(Algorithm):
         presence, title = problem.presence, self.title or self.name
         if presence is None or not presence.counts_messages:
             return
+        if presence.cuts_links and problem.agents >= 2**16:
+            allowed = "left out with more than 65,535 agents"
+            refuse("presence", presence.text(), allowed, "links have 32-bit numbers")
         if presence.cuts_links and self.network(problem.agents) is None:
             refuse("presence", presence.text(), "for policies on a graph", "give a graph")
         if exchange.alone or not self.count_messages(exchange):

@@ -194,11 +194,26 @@ class NoisyMessages(Private, Elimination):
 
     def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Returns the leak of each view of the exchange, and of actions, by the mechanism."""
-        return self._by_mechanism(self._list_rows(exchange), exchange)
+        return self._trim_rows(self._by_mechanism(self._list_rows(exchange), exchange))
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
         """Returns single messages if agents get them, else the sums less the coalition's noise."""
-        return self._by_mechanism(self._list_coalition(exchange, size), exchange)
+        rows = self._by_mechanism(self._list_coalition(exchange, size), exchange)
+        return self._trim_rows(rows)
+
+    def _trim_rows(self, rows: tuple[Disclosure, ...]) -> tuple[Disclosure, ...]:
+        """Returns rows of trimmed means, which may be the message of one agent."""
+        if self.trimmed_share == 0.0:
+            return rows
+        reason = "a trimmed mean may be one agent's message, whose own noise alone hides it"
+        return tuple(
+            row._replace(
+                over=1, observation=row.observation.replace("sum", "trimmed mean"), why=reason
+            )
+            if row.over > 1
+            else row
+            for row in rows
+        )
 
     def _by_mechanism(
         self, rows: tuple[Disclosure, ...], exchange: Exchange

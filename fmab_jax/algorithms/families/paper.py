@@ -93,6 +93,13 @@ class PaperElimination(NoisyMessages):
             refuse("schedule_gap", None, allowed, "such as 0.1")
         return super().make_trial(problem, horizon, exchange, padded_agents, sum_agents)
 
+    @classmethod
+    def has_theorems(cls) -> bool:
+        """Tells whether the theorems are about this class: it restates none of the equations."""
+        bases = [vars(base) for base in PaperElimination.__mro__]
+        names = {n for fields in bases for n, x in fields.items() if isinstance(x, staticmethod)}
+        return all(getattr(cls, n) is getattr(PaperElimination, n) for n in names)
+
     def settings(self) -> dict[str, str]:
         """Returns texts of values that are not the default; drops the gap without a budget."""
         words = super().settings()
