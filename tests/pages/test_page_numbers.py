@@ -200,7 +200,7 @@ SOURCES = (
     ),
     (
         CONDITIONS,
-        rf"has {N} without a condition, and {N} after one change:.*?a factor of {N} at 0\.7\. Epochs",
+        rf"has {N} without a condition, and {N} after one change:.*?factor of {N} at 0\.7\. Epochs",
         lambda: [*under("CDP-MAB", "drift", 0, 1), factor("CDP-MAB", "absence", 0.7)],
     ),
     (
@@ -210,7 +210,7 @@ SOURCES = (
     ),
     (
         CONDITIONS,
-        rf"KL-SE\*\* has a regret of {N} without.*?change it has {N}, close.*?factor of {N} at 0\.7: epochs",
+        rf"KL-SE\*\* has a regret of {N} without.*?change it has {N}, close.*?of {N} at 0\.7: epochs",
         lambda: [*under("KL-SE", "drift", 0, 1), factor("KL-SE", "absence", 0.7)],
     ),
     (
