@@ -23,6 +23,7 @@ import fmab_jax as fmab
 from fmab_jax.cli.main import main
 from fmab_jax.core import keys
 from fmab_jax.layouts import ragged
+from fmab_jax.planning.candidates import Setting, list_candidates
 
 MEANS, AGENTS, HORIZON, ALPHA = [0.7, 0.45, 0.4], 5, 4000, 1e-6
 EPSILON, SLOTS = 0.5, [400, 900, 2000, HORIZON]
@@ -463,6 +464,26 @@ def test_absence_leaves_only_the_noise_of_the_agent_itself():
     plain, absent = (fmab.privacy_ledger(secure, 10, presence=x) for x in (None, "absent:0.1"))
     assert [x.epsilon for x in plain] == [x.epsilon for x in absent]
     assert any("a missing share" in row.why for row in absent)
+
+
+def test_a_trimmed_mean_hides_a_reward_no_better_than_one_message():
+    """Would catch a median that is said to hide as well as a sum, and unlike noises."""
+    trimmed = fmab.cdp_mab(epsilon_message=1, trim=0.5)
+    assert {row.over for row in fmab.privacy_ledger(trimmed, 50, colluding=2)} == {1}
+    assert fmab.find_leak(trimmed, 50, "actions") == 1.0
+    assert math.isnan(fmab.find_leak(trimmed, 50, "sum"))
+    with pytest.raises(ValueError, match="one number where agents may be absent"):
+        fmab.privacy_ledger(fmab.kl_se("1x40,10x10"), 50, presence="absent:0.1")
+
+
+def test_default_candidates_of_a_plan_can_follow_the_presence():
+    """Would catch a plan that is refused because one candidate hears every agent."""
+    problem = fmab.Problem.uniform(3, 3, presence="absent:0.1")
+    setting = Setting(problem, 200, 1.0)
+    candidates, notes = list_candidates(setting)
+    assert "demab" not in {candidate.algorithm.name for candidate in candidates}
+    assert any(note.startswith("left out: DEMAB") for note in notes)
+    assert "kl_se" in {candidate.algorithm.name for candidate in candidates}
 
 
 def test_links_are_up_independently_of_each_other_and_of_slots():

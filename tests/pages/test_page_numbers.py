@@ -210,7 +210,7 @@ SOURCES = (
     ),
     (
         CONDITIONS,
-        rf"KL-SE\*\* has a regret of {N} without.*?change it has {N}, close.*?of {N} at 0\.7: epochs",
+        rf"KL-SE\*\* has a regret of {N} without.*?change it has {N}, close.*?{N} at 0\.7: epochs",
         lambda: [*under("KL-SE", "drift", 0, 1), factor("KL-SE", "absence", 0.7)],
     ),
     (

@@ -1,5 +1,8 @@
 """Bounds of single candidates, and what they rule out."""
 
+import math
+from dataclasses import dataclass
+
 import pytest
 
 import fmab_jax as fmab
@@ -26,6 +29,21 @@ def test_mean_regret_is_within_its_bounds(algorithm):
     assert float(regret.mean()) - error <= high * (1.0 + 1e-9)
 
 
+def test_a_class_with_other_equations_has_no_bounds():
+    """Would catch the paper's bounds for a plug-in that plays other epochs."""
+
+    @dataclass(frozen=True)
+    class Quick(fmab.cdp_mab):
+        name = "quick"
+
+        @staticmethod
+        def pulls_per_arm(epoch):
+            return epoch.previous + 20.0
+
+    assert bound_regret(Quick(epsilon_message=1), SETTING) == (0.0, math.inf)
+    assert bound_regret(FIELD[0], SETTING)[1] < math.inf
+
+
 def test_theorems_rule_out_a_candidate_only_where_they_hold():
     """Would catch unproven values, drawn means, or a leader that may exceed a budget."""
     candidates = check_candidates(FIELD, SETTING)
@@ -34,6 +52,9 @@ def test_theorems_rule_out_a_candidate_only_where_they_hold():
     assert notes[0].startswith("theorems rule out cdp(participation=0.4): ")
     others = (fmab.Problem.uniform(5, 3), fmab.Problem([0.9, 0.1, 0.1], 5, means_error=0.1))
     others += (fmab.Problem([0.9, 0.1, 0.1], 5, "gaussian:1"),)
+    others += tuple(
+        fmab.Problem([0.9, 0.1, 0.1], 5, presence=text) for text in ("absent:0.9", "corrupted:0.9")
+    )
     for problem in others:
         assert prune(candidates, SETTING._replace(problem=problem)) == (candidates, [])
     unsure = [candidate._replace(is_sure=False) for candidate in candidates]
