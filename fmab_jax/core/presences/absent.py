@@ -41,6 +41,12 @@ class Late(Absent):
     """Each message misses its round with a probability: it is sent, and arrives too late.
 
     The next message of the agent replaces it. Agents are late where they would be `Absent`.
+
+    Example:
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10, presence=fmab.Late(0.2))
+        >>> problem.presence.text()
+        'late:0.2'
     """
 
     name = "late"

@@ -20,9 +20,9 @@ class Links(Presence):
 
     Example:
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10, presence=fmab.Links(0.5))
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10, presence=fmab.Links(0.3))
         >>> problem.presence.text()
-        'links:0.5'
+        'links:0.3'
     """
 
     name = "links"
