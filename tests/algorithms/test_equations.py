@@ -76,8 +76,8 @@ def dist_radius(e, epsilon, base, failure):
 
 
 def fed1_radius(e, pulls, constant, sigma):
-    """B of Shi and Shen's code."""
-    return sqrt(constant * sigma**2 * log(e.horizon) / (e.agents * e.pulls))
+    """B of Shi and Shen's code, by the agents whose messages arrive."""
+    return sqrt(constant * sigma**2 * log(e.horizon) / (e.reporting * e.pulls))
 
 
 DIST = dict(base=2.5) | FAILS
@@ -248,11 +248,11 @@ VALUES = {
     ),
     "cdp": (
         fmab.cdp_mab(0.3, rounds=4, scale=0.5),
-        dict(epsilon=0.3, rounds=4.0, schedule_gap=math.nan, scale=0.5),
+        dict(epsilon=0.3, rounds=4.0, schedule_gap=math.nan, scale=0.5, reporting=5.0, worth=1.0),
     ),
     "cdp, message": (
         fmab.cdp_mab(epsilon_message=1.2, participation=0.4, schedule_gap=0.25),
-        dict(epsilon=0.6, rounds=INF, schedule_gap=0.25, scale=1.0),
+        dict(epsilon=0.6, rounds=INF, schedule_gap=0.25, scale=1.0, reporting=2.0, worth=1.0),
     ),
     "lcc_ucb": (fmab.lcc_ucb(), dict(degree=4.0, sub_epochs=1.0)),
     "lcc_ucb, path": (fmab.lcc_ucb("path"), dict(degree=2.0, sub_epochs=4.0)),

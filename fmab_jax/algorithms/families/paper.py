@@ -170,7 +170,7 @@ def _get_setting(epoch: Epoch) -> tuple[schedule.Setting, Scalar | None]:
     # A weighted mean is worth fewer messages than it has.
     messages = epoch.reporting * params["worth"] if "worth" in params else epoch.reporting
     # Where agents are absent, the noise of each is still that of N agents.
-    epsilon = params["epsilon"] * (params["reporting"] / messages)
+    epsilon = params["epsilon"] * (params.get("reporting", epoch.reporting) / messages)
     setting = schedule.Setting(epoch.arms, messages, epsilon, epoch.horizon, params["scale"])
     if epoch.mechanism == LAPLACE:
         return setting, None
