@@ -301,6 +301,8 @@ def test_what_is_said_of_a_function_ends_where_it_is_restated():
     more = classmethod(
         lambda cls, epoch, radius: (fmab.kl_se.precompute(epoch, radius), epoch.horizon)
     )
-    assert set(trial(fmab.kl_se(1.0)).precompute_fields) == {"number", "pulls"}
+    assert set(trial(fmab.kl_se(1.0)).precompute_fields) == {
+        *("number", "pulls", "reporting"),
+    }
     reads = set(trial(altered(fmab.kl_se, precompute=more)(1.0)).precompute_fields)
     assert {"horizon", "radius"} & reads == {"horizon"}

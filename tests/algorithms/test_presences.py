@@ -507,8 +507,8 @@ def test_links_are_up_independently_of_each_other_and_of_slots():
 
 def test_presences_are_refused_in_one_line(capsys):
     """Would catch a presence that is ignored where nobody knows its name."""
-    for value in ("asleep", "absent:x", 0.2, fmab.Absent):
+    for value in ("nowhere", "absent:x", 0.2, fmab.Absent):
         with pytest.raises(ValueError, match="presence=.*: must be (a presence|written absent)"):
             fmab.Problem.uniform(3, 4, presence=value)
-    assert main("ledger cdp --epsilon 1 --presence asleep".split()) == 2
-    assert capsys.readouterr().err.startswith("fmab: --presence asleep: must be a presence: ")
+    assert main("ledger cdp --epsilon 1 --presence nowhere".split()) == 2
+    assert capsys.readouterr().err.startswith("fmab: --presence nowhere: must be a presence: ")

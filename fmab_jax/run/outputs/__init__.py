@@ -56,6 +56,8 @@ begin with "links_"."""
 _RESERVED_NAMES = {
     *("algorithm", "problem", "leak", "rounds", "interval", "percent", "lost", "worse", "arm"),
     *("epsilon", "epsilon_message", "agents", "arms", "horizon", "reporting", "wait", "title"),
+    *("numbers", "numbers_p95", "numbers_max", "bits", "bits_p95", "bits_max", "number_bits"),
+    *("numbers_sent_p95", "numbers_sent_max", "counted"),
     *schema.FIELDS,
 }
 
