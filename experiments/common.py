@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +219,11 @@ def save_table(
         temporary.write_text("\n".join(lines), encoding="utf-8")
     save_rows(rows, table)
     return [markdown, table]
+
+
+def one_horizon(horizon: int) -> Callable[[Sequence[int]], list[int]]:
+    """Returns the function that chooses a figure's horizon; the least if it is not allowed."""
+    return lambda options: [horizon if horizon in options else min(options)]
 
 
 def save_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:

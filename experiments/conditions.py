@@ -48,11 +48,7 @@ ALT = (
     "level up to 0.05 and has about half of its regret at 0.2."
 )
 QUICK = {"seeds": 10}
-
-
-def horizons(options: Sequence[int]) -> list[int]:
-    """Returns the one horizon of the figure."""
-    return [HORIZON if HORIZON in options else min(options)]
+horizons = common.one_horizon(HORIZON)
 
 
 def sweep(

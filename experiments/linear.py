@@ -28,6 +28,7 @@ ALT = (
     "It is lower where agents share their sums, the lower the more often."
 )
 QUICK = {"seeds": 10}
+horizons = common.one_horizon(HORIZON)
 
 
 @functools.cache
@@ -47,11 +48,6 @@ def algorithms() -> dict[str, Algorithm]:
         "LinUCB, shared every 100 slots": linucb(period=100),
         "LinUCB, shared every 10 slots": linucb(period=10),
     }
-
-
-def horizons(options: Sequence[int]) -> list[int]:
-    """Returns the one horizon of the figure."""
-    return [HORIZON if HORIZON in options else min(options)]
 
 
 def sweep(

@@ -31,11 +31,7 @@ ALT = (
     "noise has the least at small leaks, with KL-SE Laplace noise."
 )
 QUICK = {"seeds": 10}
-
-
-def horizons(options: Sequence[int]) -> list[int]:
-    """Returns the one horizon of the figure."""
-    return [HORIZON if HORIZON in options else min(options)]
+horizons = common.one_horizon(HORIZON)
 
 
 def sweep(

@@ -30,11 +30,7 @@ ALT = (
     "best arm, but late. UCB1, which explores most, has the least regret."
 )
 QUICK = {"seeds": 10}
-
-
-def horizons(options: Sequence[int]) -> list[int]:
-    """Returns the one horizon of the figure."""
-    return [HORIZON if HORIZON in options else min(options)]
+horizons = common.one_horizon(HORIZON)
 
 
 def sweep(

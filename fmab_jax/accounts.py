@@ -296,14 +296,12 @@ def close_epoch(
     zero = jnp.zeros(state.gaps.shape)
     slot, regret, waiting_regret = plan.end, state.regret, state.waiting_regret
     completed = plan.fits & (slot + trial.wait <= trial.horizon)
-    rounds, messages = number, jnp.int64(0)
+    rounds, reported = number, state.active.astype(jnp.int64)
     if trial.draws.loses_messages:
+        # A round that hears nobody does not count, but its messages do.
         completed = completed & (plan.round.attendance.reports > 0.0)
-        # A round that hears nobody does not count.
-        rounds = state.rounds + 1
-        messages = jnp.where(plan.fits, plan.round.attendance.messages, 0)
-        state = state._replace(messages=state.messages + messages)
-    arms_reported = state.arms_reported + state.active.astype(jnp.int64) * messages
+        rounds, reported = state.rounds + 1, jnp.int64(0)
+        state = count_messages(state, plan)
     sent = list_messages(trial, state, jnp.where(plan.fits, slot, never))
     rate = trial.agents * (state.gaps / plan.epoch.active)
     ended = never if trial.waits else jnp.where(completed, slot, never)
@@ -342,13 +340,10 @@ def close_epoch(
         best_arm=jnp.where(reduced["best_arm"] < losses.arms, reduced["best_arm"], 0),
         best_eliminated=reduced["optimal"] == 0,
         rounds=rounds,
-        arms_reported=state.arms_reported + state.active.astype(jnp.int64),
+        arms_reported=state.arms_reported + reported,
         active_mask=reduced.get("active_mask", state.active_mask),
     )
     state = jax.tree.map(lambda new, old: jnp.where(completed, new, old), after, state)
-    if trial.draws.loses_messages:
-        # Each message has a number for each arm in play.
-        state = state._replace(arms_reported=arms_reported)
     pulls = jnp.where(jnp.isnan(plan.radius), plan.radius, plan.epoch.pulls)
     return state._replace(
         number=jnp.where(plan.runs, number, state.number),
@@ -360,6 +355,15 @@ def close_epoch(
         accumulators=accumulators,
         pulls_by_segment=plan.round.pulls_by_segment,
     ), lines
+
+
+def count_messages(state: State, plan: Plan) -> State:
+    """Returns the state with the messages of a round, which report all arms in play."""
+    messages = jnp.where(plan.fits, plan.round.attendance.messages, 0)
+    reported = state.active.astype(jnp.int64) * messages
+    return state._replace(
+        messages=state.messages + messages, arms_reported=state.arms_reported + reported
+    )
 
 
 def list_messages(

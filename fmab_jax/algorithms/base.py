@@ -298,12 +298,17 @@ def _adapt_to_presence(
 ) -> tuple[Disclosure, ...]:
     if presence is None or not presence.loses_messages:
         return rows
+    check_alike(algorithm)
+    is_secure = bool(getattr(algorithm, "sums_securely", False))
+    return tuple(adapt_to_absence(row, is_secure) for row in rows)
+
+
+def check_alike(algorithm: Algorithm) -> None:
+    """Refuses an epsilon by agent where agents may be absent: nobody knows whose noise is left."""
     for name in ("epsilon", "epsilon_message"):
         if isinstance(getattr(algorithm, name, None), tuple):
             allowed = "one number where agents may be absent"
-            refuse(name, algorithm.settings()[name], allowed, "give all the same epsilon")
-    is_secure = bool(getattr(algorithm, "sums_securely", False))
-    return tuple(adapt_to_absence(row, is_secure) for row in rows)
+            refuse(name, algorithm.plain()[name], allowed, "give all the same epsilon")
 
 
 def coalition_of(

@@ -62,7 +62,10 @@ class Fed1UCB(Elimination):
 
     @staticmethod
     def radius(epoch: Epoch) -> Scalar:
-        """Returns B_p = sqrt(constant sigma^2 log T / (M F(p))), as in the authors' code."""
+        """Returns B_p = sqrt(constant sigma^2 log T / (M F(p))), as in the authors' code.
+
+        M stands for the agents whose messages arrive.
+        """
         rewards = epoch.reporting * epoch.pulls
         variance = epoch.params["constant"] * jnp.log(epoch.horizon) / rewards
         return epoch.params["sigma"] * jnp.sqrt(variance)

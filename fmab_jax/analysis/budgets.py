@@ -53,7 +53,7 @@ def read_number_bits(data: xr.Dataset) -> float:
 def find_tail(
     values: Num[np.ndarray, " value"], counts: Num[np.ndarray, " value"] | None = None
 ) -> tuple[float, float]:
-    """Returns the 95 % quantile, the value of a run or one just above, and the largest value.
+    """Returns the 95 % quantile, which is the value of a run, and the largest value.
 
     Args:
         values: Of runs; in ascending order if there are counts.

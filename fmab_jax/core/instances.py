@@ -13,11 +13,12 @@ from jaxtyping import Array
 
 from fmab_jax.core import arrays, keys, normal
 from fmab_jax.core.rare import store_once
+from fmab_jax.core.registries import replace_fields
 from fmab_jax.core.rewards import FiniteSupport
 from fmab_jax.core.rewards import Law as RewardLaw
 from fmab_jax.core.segments import Segments
 from fmab_jax.core.shapes import STATIC, Integer, PerArm, PerRowArm, Scalar
-from fmab_jax.core.worlds.base import World, replace_fields
+from fmab_jax.core.worlds.base import World
 from fmab_jax.core.worlds.contextual import Contexts, ContextualWorld, draw_contexts
 
 # Averaging over agents leaves rounding errors of this order, so closer means are equal.

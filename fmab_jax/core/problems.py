@@ -19,6 +19,7 @@ from fmab_jax.core import keys, normal, tables
 from fmab_jax.core.instances import BoundProblem
 from fmab_jax.core.laws import law_of
 from fmab_jax.core.presences import PRESENCES, Presence
+from fmab_jax.core.registries import split_floats
 from fmab_jax.core.rewards import Bernoulli, Ratings
 from fmab_jax.core.rewards import Law as RewardLaw
 from fmab_jax.core.rewards.contract import check_law
@@ -490,7 +491,7 @@ class Problem:
             numbers = {"spread": self.spread, "instance_gap": self.instance_gap or 0.0}
             values = {name: np.asarray(np.float64(x)) for name, x in numbers.items()}
         agents = np.asarray(np.float64(self.agents))
-        world, world_values = (None, {}) if self.world is None else self.world.bind()
+        world, world_values = (None, {}) if self.world is None else split_floats(self.world)
         fields = law, self.kind, rows, self.arms, agents, values, law_values
         return BoundProblem(*fields, world, world_values)
 

@@ -165,7 +165,7 @@ SOURCES = (
     ),
     (
         CONDITIONS,
-        rf"with chance {N}, regret is {N}, with an interval from {N} to {N}:",
+        rf"with chance {N}, regret is {N}, with an interval from {N} to {N}\.",
         corrupted_thompson,
     ),
     (

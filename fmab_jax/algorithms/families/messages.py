@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
+from fmab_jax.algorithms.base import check_alike
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch, is_clearly_behind
 from fmab_jax.algorithms.families.private import Private, failure_parameter
 from fmab_jax.core.exchanges import Exchange, View
@@ -178,11 +179,8 @@ class NoisyMessages(Private, Elimination):
         And noises that differ where agents may be absent, since the sum's law is then unknown.
         """
         super().check_noise(problem, epsilon)
-        presence = problem.presence
-        name = next((n for n, x in vars(self).items() if isinstance(x, tuple)), "")
-        if name and presence is not None and presence.loses_messages:
-            allowed = "one number where agents may be absent"
-            refuse(name, write_numbers(getattr(self, name)), allowed, "give all the same epsilon")
+        if problem.presence is not None and problem.presence.loses_messages:
+            check_alike(self)
         law = problem.rewards
         if math.isfinite(epsilon) and not self.noise.scales and law.sensitivity != 1.0:
             allowed = f"laplace or gaussian with {law.name} rewards, whose range is not 1"

@@ -40,7 +40,8 @@ class Absent(Presence):
 class Late(Absent):
     """Each message misses its round with a probability: it is sent, and arrives too late.
 
-    The next message of the agent replaces it. Agents are late where they would be `Absent`.
+    In eliminations the next message of the agent replaces it; in index policies it is lost. Agents
+    are late where they would be `Absent`.
 
     Example:
         >>> import fmab_jax as fmab

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,10 +13,9 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from fmab_jax.core import keys
-from fmab_jax.core.plugins import Named
+from fmab_jax.core.registries import Variant, replace_fields, split_floats
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import STATIC, Bits, Integer, Reals, Scalar, TruthPerAgent, Truths
-from fmab_jax.parameters import UNSET, Configurable, parameters_of
 
 
 class Occasion(NamedTuple):
@@ -44,7 +41,7 @@ class Occasion(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Presence(Named, Configurable):
+class Presence(Variant):
     """Which agents and links take part in a round, and what corrupted agents report.
 
     A subclass states ``name``, ``title`` and at least one of the methods, which are pure functions
@@ -74,9 +71,6 @@ class Presence(Named, Configurable):
         >>> problem.presence.text(), bool((data.links[:, -1] < 5000).all())
         ('asleep:0.5', True)
     """
-
-    name: ClassVar[str]
-    title: ClassVar[str]
 
     def is_heard(self, occasion: Occasion, agent: Bits) -> Truths:
         """Tells which agents a round hears; by default all."""
@@ -129,32 +123,10 @@ class Presence(Named, Configurable):
 
     def bind(self, agents: int, law: Law) -> BoundPresence:
         """Returns the presence for a compiled loop: floats are traced, all else is static."""
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        floats = {n: np.asarray(x, np.float64) for n, x in fields.items() if isinstance(x, float)}
+        static, floats = split_floats(self)
         has_range = math.isfinite(law.low) and math.isfinite(law.high)
         centre = 0.5 * (law.low + law.high) if has_range else 0.0
-        static = _replace_fields(self, dict.fromkeys(floats))
         return BoundPresence(static, floats, np.float64(agents), np.float64(centre))
-
-    def text(self) -> str:
-        """Returns the presence as an option is written, without values that are the default."""
-        pairs = [(p, getattr(self, name)) for name, p in parameters_of(type(self)).items()]
-        while pairs and pairs[-1][0].default is not UNSET and pairs[-1][1] == pairs[-1][0].default:
-            pairs.pop()
-        values = ",".join(str(value) for _, value in pairs)
-        return f"{self.name}:{values}" if values else self.name
-
-    def __init_subclass__(cls, **options: object) -> None:
-        super().__init_subclass__(**options)
-        jax.tree_util.register_static(cls)
-
-
-def _replace_fields(presence: Presence, values: Mapping[str, object]) -> Presence:
-    """Returns a copy with other values, unchecked."""
-    presence = copy.copy(presence)
-    for name, value in values.items():
-        object.__setattr__(presence, name, value)
-    return presence
 
 
 @jax.tree_util.register_dataclass
@@ -177,7 +149,7 @@ class BoundPresence:
     @property
     def presence(self) -> Presence:
         """The presence, with traced floats."""
-        return _replace_fields(self.static, self.values)
+        return replace_fields(self.static, self.values)
 
     def occasion(self, key: Array, number: Integer) -> Occasion:
         """Returns a round, or a slot, of a seed."""

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from fmab_jax.core.keys import Words
-from fmab_jax.core.plugins import Named
+from fmab_jax.core.registries import Variant
 from fmab_jax.core.segments import Ends
 from fmab_jax.core.shapes import Integer, PerArm
 from fmab_jax.core.trials import checked
-from fmab_jax.parameters import UNSET, Configurable, parameters_of
-
-W = TypeVar("W", bound="World")
 
 
 @dataclass(frozen=True)
-class World(Named, Configurable):
+class World(Variant):
     """How the mean rewards of a problem change: they are constant within each of some segments.
 
     A subclass states ``name``, ``title``, `segments` and `means`, and `ends` unless all segments
@@ -54,8 +45,6 @@ class World(Named, Configurable):
         ('reversed', 100, False)
     """
 
-    title: ClassVar[str]
-
     @property
     @abstractmethod
     def segments(self) -> int:
@@ -79,12 +68,6 @@ class World(Named, Configurable):
         """
         raise NotImplementedError
 
-    def bind(self) -> tuple[World, dict[str, np.ndarray]]:
-        """Returns the world without its floats, the key of a compilation, and these floats."""
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        floats = {n: np.asarray(x, np.float64) for n, x in fields.items() if isinstance(x, float)}
-        return replace_fields(self, dict.fromkeys(floats)), floats
-
     def lay_out(
         self, horizon: Integer, words: Words, first: PerArm
     ) -> tuple[Ends, Float[Array, "segment arm"]]:
@@ -93,23 +76,3 @@ class World(Named, Configurable):
         ends = checked("ends", self.ends(horizon), (count,), "iu").astype(jnp.int64)
         means = checked("means", self.means(words, first), (count, len(first)), "f")
         return jnp.clip(ends, 0, horizon).at[-1].set(horizon), means
-
-    def text(self) -> str:
-        """Returns the world as an option is written, without values that are the default."""
-        pairs = [(p, getattr(self, name)) for name, p in parameters_of(type(self)).items()]
-        while pairs and pairs[-1][0].default is not UNSET and pairs[-1][1] == pairs[-1][0].default:
-            pairs.pop()
-        values = ",".join(str(value) for _, value in pairs)
-        return f"{self.name}:{values}" if values else self.name
-
-    def __init_subclass__(cls, **options: object) -> None:
-        super().__init_subclass__(**options)
-        jax.tree_util.register_static(cls)
-
-
-def replace_fields(world: W, values: Mapping[str, object]) -> W:
-    """Returns a copy of a world with other values, unchecked."""
-    world = copy.copy(world)
-    for name, value in values.items():
-        object.__setattr__(world, name, value)
-    return world

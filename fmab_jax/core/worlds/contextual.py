@@ -12,9 +12,10 @@ from jaxtyping import Array, Float
 
 from fmab_jax.core import arrays, keys
 from fmab_jax.core.rare import store_once
+from fmab_jax.core.registries import replace_fields
 from fmab_jax.core.shapes import Integer, PerArm, PerRowArm
 from fmab_jax.core.trials import checked
-from fmab_jax.core.worlds.base import World, replace_fields
+from fmab_jax.core.worlds.base import World
 
 
 @dataclass(frozen=True)
