@@ -92,7 +92,7 @@ class CDP(PaperElimination):
             worth = 1.0 / (exchange.reporting * float(np.sum(exchange.weights**2)))
         return super().values(exchange, horizon) | {"worth": worth}
 
-    def plain(self) -> Record:
-        """Returns all parameters; those of aggregates only if they are not the default."""
+    def describe(self) -> Record:
+        """Returns the identity; aggregates that are not the default add to it, for older stores."""
         usual = {"trim": 0.0, "weight_power": 0.0}
-        return {n: x for n, x in super().plain().items() if usual.get(n) != x}
+        return {n: x for n, x in super().describe().items() if n not in usual or usual[n] != x}
