@@ -486,11 +486,28 @@ def _race(numbers: Numbers) -> str:
     return race_tables.write_coverage(numbers.table("race_coverage"))
 
 
+def _plans(numbers: Numbers) -> str:
+    """The answers of plans at six budgets."""
+    heads = ("leak", "links", "run", "regret at T", "links of a run", "candidates", "trials")
+    lines = []
+    for row in numbers.table("plans"):
+        regret = " ".join(
+            (f"{float(row['regret']):,.0f}", f"[{float(row['lower']):,.0f},")
+            + (f"{float(row['upper']):,.0f}]",)
+        )
+        most = f"{float(row['links, mean']):,.0f}, at most {float(row['links, most']):,.0f}"
+        call = f"`{row['answer']}`" + (" *" if row["remark"] else "")
+        counts = row["candidates"], f"{int(row['trials']):,}"
+        lines.append((row["leak"], f"{int(row['links allowed']):,}", call, regret, most, *counts))
+    return _write_table(heads, lines, ("---:", "---:", "---") + ("---:",) * 4)
+
+
 BLOCKS = (
     Block("README.md", "which", _choices),
     Block("docs/algorithms.md", "algorithms", _algorithms),
     Block("docs/results.md", "outputs", _outputs),
     Block("docs/commands.md", "commands", _commands),
+    Block("docs/plan.md", "plans", _plans),
     Block("docs/plan.md", "race_coverage", _race),
     Block("docs/theory.md", "theory_shown", _theory_shown),
     Block("docs/theory.md", "theory_lost", _theory_lost),
