@@ -18,10 +18,11 @@ from scipy.stats import gamma as gamma_law
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
 from fmab_jax.algorithms.base import ACTIONS, collect_algorithms
-from fmab_jax.analysis import privacy
+from fmab_jax.analysis import accountant, privacy
 from fmab_jax.analysis.privacy import epsilon_at, laplace_sum_epsilon, privacy_ledger
 from fmab_jax.core import exchanges, laplace, ledgers
-from fmab_jax.core.ledgers import OUTSIDE
+from fmab_jax.core.ledgers import LAPLACE, OUTSIDE
+from fmab_jax.mechanisms import MECHANISMS
 
 RING = fmab.ddp_mab(1.0, "ring")
 
@@ -436,8 +437,8 @@ ACCOUNTANT = json.loads(Path(__file__).with_name("accountant.json").read_text(en
 @pytest.mark.parametrize("row", [row for row in ACCOUNTANT if row["kind"] == "sum"], ids=str)
 def test_sums_agree_with_another_accountant(row):
     """Would catch another divergence, shift or delta than dp-accounting has."""
-    found = laplace_sum_epsilon(row["terms"], 1 / row["reach"], row["delta"])
-    assert found == pytest.approx(row["epsilon"], rel=3e-4, abs=1.1e-4)
+    epsilon = laplace_sum_epsilon(row["terms"], 1 / row["reach"], row["delta"])
+    assert epsilon == pytest.approx(row["epsilon"], rel=3e-4, abs=1.1e-4)
 
 
 @pytest.mark.parametrize("row", [row for row in ACCOUNTANT if row["kind"] == "share"], ids=str)
@@ -447,6 +448,32 @@ def test_shares_agree_with_another_accountant(row):
     assert found == pytest.approx(row["epsilon"], rel=3e-4, abs=1.1e-4)
     pure = laplace.share_epsilon(row["reach"], row["left"], row["shares"])
     assert found < pure
+
+
+@pytest.mark.parametrize("row", [row for row in ACCOUNTANT if row["kind"] == "mechanism"], ids=str)
+def test_mechanisms_agree_with_another_accountant(row):
+    """Would catch another law, shift, count or delta of a mechanism than dp-accounting has."""
+    mechanism = MECHANISMS.parse(row["name"], "mechanism")
+    epsilon = mechanism.epsilon(row["scale"], row["count"], row["delta"])
+    assert epsilon == pytest.approx(row["epsilon"], rel=3e-4, abs=1.1e-4)
+    assert mechanism.epsilon(1.05 * row["scale"], row["count"], row["delta"]) < row["epsilon"]
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in ACCOUNTANT if row["kind"] == "composition"], ids=str
+)
+def test_compositions_bound_those_of_another_accountant(row):
+    """Would catch a rho, a mu or a sum of epsilons that promises more than messages keep."""
+    law, scale, messages = row["name"], row["scale"], row["messages"]
+    pure = 1.0 / scale if law in ("laplace", "discrete_laplace") else math.inf
+    noise = (LAPLACE, None) if law == "laplace" else (law, (scale,))
+    leak = accountant.leak_of(pure, 1, row["delta"], *noise, rewards=messages, distinct=True)
+    # The library rounds the loss of each message up, by 1e-4 at most.
+    assert leak.epsilon_at_delta > row["epsilon"] - 1e-4 * messages
+    if law == "gaussian":
+        assert leak.epsilon_at_delta == pytest.approx(row["epsilon"], abs=1e-4 * messages)
+    half = accountant.leak_of(pure, 1, row["delta"], *noise, rewards=messages // 2, distinct=True)
+    assert half.epsilon_at_delta < row["epsilon"]
 
 
 def test_shares_end_at_the_whole_variable_and_at_the_pure_epsilon():
