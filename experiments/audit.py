@@ -50,6 +50,7 @@ def _with_noise(name: str, noise_scale: Callable[[Epoch], Scalar]) -> Any:
 
 
 Quiet = _with_noise("cdp_quiet", lambda epoch: 0.9 * CDP.noise_scale(epoch))
+Quieter = _with_noise("cdp_quieter", lambda epoch: 0.8 * CDP.noise_scale(epoch))
 # Scaled by S_r, not by n_r.
 OverAll = _with_noise(
     "cdp_over_all", lambda epoch: CDP.noise_scale(epoch) * epoch.fresh / epoch.pulls
@@ -141,6 +142,12 @@ class Case(NamedTuple):
 
 
 ONE = 1.0 / FEW_AGENTS
+# Mechanisms but Laplace: names, titles and parameters.
+NOISES = (
+    ("gaussian", "Gaussian", {"delta": DELTA}),
+    ("discrete_laplace", "discrete Laplace", {}),
+    ("skellam", "Skellam", {"delta": DELTA}),
+)
 FIRST = "CDP-MAB, claim 1"
 SOUND = {
     **{
@@ -152,6 +159,12 @@ SOUND = {
     "CDP-MAB, sums, δ": Case(partial(fmab.cdp_mab, ONE), 6, "sums", DELTA, WHOLE),
     "CDP-MAB, actions": Case(partial(fmab.cdp_mab, ONE), view="actions", part=WHOLE),
     "CDP-MAB, actions, δ": Case(partial(fmab.cdp_mab, ONE), 6, "actions", DELTA, WHOLE),
+    **{
+        f"CDP-MAB, {title} noise, δ": Case(
+            partial(fmab.cdp_mab, ONE, mechanism=name, **options), 6, None, DELTA, WHOLE
+        )
+        for name, title, options in NOISES
+    },
     "CDP-MAB, p = 0.5": Case(partial(fmab.cdp_mab, 2 * ONE, participation=0.5), part=WHOLE),
     "DDP-MAB, private waiting": Case(
         partial(fmab.ddp_mab, ONE, "ring", private_waiting=True), view="actions", part=WHOLE
@@ -188,6 +201,9 @@ SOUND = {
 OWN_LOOP = ("demab",)
 BROKEN = {
     "noise a tenth too small": Case(partial(Quiet, ONE), view="messages"),
+    "Skellam noise a fifth too small, δ": Case(
+        partial(Quieter, ONE, mechanism="skellam", delta=DELTA), 6, "messages", DELTA
+    ),
     "noise scaled by S_r, not n_r": Case(partial(OverAll, ONE), view="messages"),
     "one noise for all rounds": Case(partial(Reused, ONE), view="messages", within=one_noise),
     "claim epsilon, not N epsilon": Case(partial(Modest, ONE), view="messages"),

@@ -18,7 +18,7 @@ class Gaussian(Mechanism):
     """Normal noise, whose scale is its standard deviation.
 
     Source: Balle and Wang, "Improving the Gaussian mechanism" (ICML 2018), theorem 8; Dong, Roth
-    and Su, "Gaussian differential privacy" (JRSS-B 84, 2022), theorem 1; Bun and Steinke (TCC
+    and Su, "Gaussian differential privacy" (arXiv 1905.02383), theorem 2.7; Bun and Steinke (TCC
     2016), proposition 1.6.
     """
 
@@ -58,7 +58,7 @@ class Gaussian(Mechanism):
 def gaussian_delta(mu: float, epsilon: float) -> float:
     """Returns the delta of mu-GDP at an epsilon, which is exact for Gaussian noise.
 
-    Source: Balle and Wang (ICML 2018), theorem 8; Dong, Roth and Su (2022), corollary 1.
+    Source: Balle and Wang (ICML 2018), theorem 8; Dong et al., corollary 2.13.
     """
     from scipy.special import log_ndtr
 

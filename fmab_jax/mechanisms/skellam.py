@@ -78,8 +78,9 @@ class Skellam(Mechanism):
     def zcdp(self, scale: float, count: int) -> float:
         """Returns a bound of the Renyi divergence over its order, 1 % above what is computed.
 
-        Orders above 400, and of variances above 1e7 all of them, by theorem 3.5 of Agarwal et al.,
-        which is about whole orders: the latter is twice as much.
+        Orders above 400, and all orders of variances above 1e7, have the bound of Agarwal et al.
+        It is about whole orders; another order takes that of the next, which is twice as much near
+        order 1.
         """
         return _compute_zcdp(scale * scale * count)
 
