@@ -6,6 +6,7 @@ is within --within of the best, with --confidence. The answer is a command.
 Examples:
   fmab plan --agents 20 --arms 30 --horizon 2e5 --leak 2 --links 400
   fmab plan --means means.csv --graph net.edgelist --horizon 2e5 --leak 2 --out plan
+  fmab plan --means monday.csv tuesday.csv --agents 20 --leak 2 --out plan
   fmab plan --agents 50 --arms 100 --horizon 1e5 --leak 1 --candidates study.toml
 """
 
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from fmab_jax.planning.plan import Plan
     from fmab_jax.planning.runs import Summary
 
+AVERAGE = "means.csv"
+"""File of the average of several files of means, in the plan's folder."""
+
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _BUDGET = Real(none_label="no budget", low=0.0)
 
@@ -45,13 +49,14 @@ class Options:
     """K, arms."""
     horizon: int = option(100_000, kind=Whole())
     """T, slots that every agent plays; such as 2e5."""
-    means: str | None = option(None, metavar="FILE", default_text="each seed draws its own")
-    """Fixed means, .csv or .npz; one row is shared by as many agents as --agents says."""
+    means: tuple[str, ...] = option((), metavar="FILE", default_text="each seed draws its own")
+    """Fixed means, .csv or .npz; one row is shared by as many agents as --agents says. Several
+    files estimate the same means: their average counts, with the standard error that they show."""
     means_error: float | None = option(None, kind=Real(low=0.0), default_text="the means are exact")
     """Standard error of the means in FILE: each seed draws normal means around them."""
     fixed_instance: int | None = option(None, kind=Whole(), default_text="off")
     """Give all seeds the means that this seed would draw."""
-    rewards: str = option("bernoulli", metavar="LAW")
+    rewards: str | None = option(None, metavar="LAW", default_text="bernoulli, or a file's ratings")
     """Reward law."""
     leak: float | None = option(1.0, kind=LEAK.kind)
     """What one reward leaks in the view; none for no noise."""
@@ -130,6 +135,8 @@ def execute(call: Call[Options]) -> None:
     document = build_document(answer, command)
     document |= {"plan": shlex.join(["fmab", *call.words]), "setting": _describe(problem, options)}
     files = [] if options.out is None else _write_files(Path(options.out), answer, document)
+    if len(options.means) > 1:
+        files.append(_write_means(Path(options.out or "", AVERAGE), problem))
     call.files.extend(files)
     if options.format == "json":
         print(json.dumps(document, indent=1))
@@ -152,6 +159,15 @@ def _write_files(folder: Path, answer: Plan, document: dict[str, object]) -> lis
     return [path, *list_files(figure, picture)]
 
 
+def _write_means(path: Path, problem: Problem) -> Path:
+    """Writes means that a command reads, digit by digit."""
+    import numpy as np
+
+    with whole_file(path) as temporary:
+        np.savetxt(temporary, np.asarray(problem.means), fmt="%.17g", delimiter=",")
+    return path
+
+
 def _describe(problem: Problem, options: Options) -> dict[str, object]:
     """Describes the question: sizes, means, leak and budgets."""
     names = ("leak", "view", "links", "numbers", "bits", "graph", "components", "server", "secure")
@@ -167,23 +183,57 @@ def _describe(problem: Problem, options: Options) -> dict[str, object]:
 def _read_problem(options: Options) -> Problem:
     from fmab_jax.core.problems import Problem
 
-    if options.means is not None:
-        for name in ("arms", "fixed_instance"):
-            if (value := getattr(options, name)) is not None:
-                refuse(name, value, "left out with means", "the file fixes it")
-        error = 0.0 if options.means_error is None else options.means_error
-        problem = Problem.from_file(
-            options.means, options.agents, options.rewards, means_error=error
-        )
-        if options.agents is None and problem.agents == 1:
-            allowed = f"given with {options.means}, whose one row all agents share"
-            refuse("agents", UNSET, allowed, "such as --agents 50")
-        return problem
+    if options.means:
+        return _read_means(options)
     if options.means_error is not None:
         refuse("means_error", options.means_error, "given with --means", "add --means FILE")
-    problem = Problem.uniform(options.agents or 50, options.arms or 100, options.rewards)
+    law = options.rewards or "bernoulli"
+    problem = Problem.uniform(options.agents or 50, options.arms or 100, law)
     fixed = options.fixed_instance
     return problem if fixed is None else problem.fixed(fixed, options.root_seed)
+
+
+def _read_means(options: Options) -> Problem:
+    """Reads the problem of a file, or of the average of several files."""
+    from fmab_jax.core.problems import Problem
+
+    for name in ("arms", "fixed_instance"):
+        if (value := getattr(options, name)) is not None:
+            refuse(name, value, "left out with means", "the file fixes it")
+    error = options.means_error or 0.0
+    problems = [
+        Problem.from_file(path, options.agents, options.rewards, means_error=error)
+        for path in options.means
+    ]
+    problem = problems[0] if len(problems) == 1 else _average(problems, options)
+    if options.agents is None and problem.agents == 1:
+        allowed = f"given with {options.means[0]}, whose one row all agents share"
+        refuse("agents", UNSET, allowed, "such as --agents 50")
+    return problem
+
+
+def _average(problems: list[Problem], options: Options) -> Problem:
+    """Returns the average of several estimates of the means, with its standard error."""
+    import numpy as np
+
+    from fmab_jax.core.problems import Problem
+
+    if options.means_error is not None:
+        allowed = "left out with several files, which show it"
+        refuse("means_error", options.means_error, allowed, "drop it, or give one file")
+    if options.out is None:
+        remedy = "add --out FOLDER, where means.csv gets their average"
+        refuse("out", UNSET, "given with several files of means", remedy)
+    shapes = [np.shape(problem.means) for problem in problems]
+    for path, shape, problem in zip(options.means, shapes, problems, strict=True):
+        if shape != shapes[0] or problem.rewards != problems[0].rewards:
+            refuse("means", path, f"a file of means of the size of {options.means[0]}", "see both")
+    estimates = np.stack([problem.means for problem in problems])
+    error = math.sqrt(float(estimates.var(axis=0, ddof=1).mean()) / len(estimates))
+    means = estimates.mean(axis=0)
+    is_shared = len(means) == 1 and options.agents is not None
+    rows = means[0] if is_shared else means
+    return Problem(rows, options.agents, problems[0].rewards, means_error=error)
 
 
 def _read_candidates(options: Options, problem: Problem) -> list[Algorithm] | None:
@@ -236,16 +286,17 @@ def write_command(algorithm: Algorithm, problem: Problem, options: Options) -> s
             text = str(typed)
         words += [f"--{name.replace('_', '-')}", str(text)]
     words += ["--agents", str(problem.agents), "--horizon", str(options.horizon)]
-    if options.means is None:
-        words += ["--arms", str(problem.arms)]
+    if options.means:
+        is_one = len(options.means) == 1
+        words += ["--means", options.means[0] if is_one else str(Path(options.out or "", AVERAGE))]
+        if problem.means_error:
+            words += ["--means-error", f"{problem.means_error!r}"]
     else:
-        words += ["--means", options.means]
-        if options.means_error:
-            words += ["--means-error", f"{options.means_error!r}"]
+        words += ["--arms", str(problem.arms)]
     if options.fixed_instance is not None:
         words += ["--fixed-instance", str(options.fixed_instance)]
         words += ["--root-seed", str(options.root_seed)]
-    if options.rewards != "bernoulli":
+    if options.rewards not in (None, "bernoulli"):
         words += ["--rewards", options.rewards]
     return shlex.join(words)
 

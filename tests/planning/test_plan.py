@@ -202,3 +202,52 @@ def test_the_command_line_writes_a_command_that_runs(tmp_path, capsys):
     assert main([*command[1:], "--seeds", "20", "--no-figure", "--no-data"]) == 0
     assert main([*words[:-2], "--time", "soon"]) == 2
     assert "--time soon: must be a number and s, m or h" in capsys.readouterr().err
+
+
+def test_several_files_of_means_count_with_the_error_that_they_show(tmp_path, capsys):
+    """Would catch a file that decides alone, and the error of a file for that of the average."""
+    rows = [0.9, 0.7, 0.5], [0.8, 0.72, 0.5]
+    files = [tmp_path / "monday.csv", tmp_path / "tuesday.csv"]
+    for path, row in zip(files, rows, strict=True):
+        path.write_text(",".join(map(str, row)) + "\n")
+    study, store = tmp_path / "study.toml", tmp_path / "plan"
+    study.write_text(
+        "algorithm = 'kl_se'\nhorizon = 500\nseeds = 2\n"
+        "[problem]\nagents = 5\narms = 3\n[parameters]\nepsilon = 1\nrounds = 1\n"
+    )
+    words = ["plan", "--agents", "5", "--horizon", "500", "--candidates", str(study)]
+    words += ["--format", "json", "--means", *map(str, files)]
+    assert main([*words, "--out", str(store)]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    error = math.sqrt((0.05**2 + 0.01**2) / 3)
+    candidate = [fmab.kl_se(1, rounds=1)]
+    problem = fmab.Problem(np.mean(rows, axis=0), agents=5, means_error=error)
+    due = fmab.plan(problem, 500, leak=1, candidates=candidate).regret
+    assert answer["regret"] == pytest.approx(due._asdict())
+    command = answer["command"].split()
+    assert command[command.index("--means") + 1] == str(store / "means.csv")
+    assert float(command[command.index("--means-error") + 1]) == pytest.approx(error)
+    assert main([*command[1:], "--seeds", "5", "--no-figure", "--no-data"]) == 0
+    capsys.readouterr()
+    assert main([*words, "--out", str(store), "--means-error", "0.1"]) == 2
+    assert "--means-error 0.1: must be left out with several files" in capsys.readouterr().err
+    assert main(words) == 2
+    assert "--out: must be given with several files of means" in capsys.readouterr().err
+
+
+def test_a_file_of_ratings_is_planned(tmp_path, capsys):
+    """Would catch a law that is assumed although the file states it."""
+    levels, chances = [0.0, 0.5, 1.0], [[0.1, 0.2, 0.7], [0.5, 0.3, 0.2]]
+    np.savez(tmp_path / "ratings.npz", levels=levels, probabilities=[chances])
+    study = tmp_path / "study.toml"
+    study.write_text(
+        "algorithm = 'kl_se'\nhorizon = 300\nseeds = 2\n"
+        "[problem]\nagents = 5\narms = 2\n[parameters]\nepsilon = 1\nrounds = 1\n"
+    )
+    words = ["plan", "--means", str(tmp_path / "ratings.npz"), "--agents", "5"]
+    words += ["--horizon", "300", "--candidates", str(study), "--format", "json"]
+    assert main(words) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["regret"]["mean"] > 0.0 and "--rewards" not in answer["command"]
+    assert main([*words, "--rewards", "bernoulli"]) == 2
+    assert "must be left out with a file of ratings" in capsys.readouterr().err
