@@ -224,13 +224,12 @@ def _average(problems: list[Problem], options: Options) -> Problem:
     if options.out is None:
         remedy = "add --out FOLDER, where means.csv gets their average"
         refuse("out", UNSET, "given with several files of means", remedy)
-    shapes = [np.shape(problem.means) for problem in problems]
-    for path, shape, problem in zip(options.means, shapes, problems, strict=True):
-        if shape != shapes[0] or problem.rewards != problems[0].rewards:
+    estimates = [np.asarray(problem.means) for problem in problems]
+    for path, estimate, problem in zip(options.means, estimates, problems, strict=True):
+        if estimate.shape != estimates[0].shape or problem.rewards != problems[0].rewards:
             refuse("means", path, f"a file of means of the size of {options.means[0]}", "see both")
-    estimates = np.stack([problem.means for problem in problems])
-    error = math.sqrt(float(estimates.var(axis=0, ddof=1).mean()) / len(estimates))
-    means = estimates.mean(axis=0)
+    means = np.mean(estimates, axis=0)
+    error = math.sqrt(float(np.var(estimates, axis=0, ddof=1).mean()) / len(estimates))
     is_shared = len(means) == 1 and options.agents is not None
     rows = means[0] if is_shared else means
     return Problem(rows, options.agents, problems[0].rewards, means_error=error)
