@@ -237,6 +237,7 @@ def save_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
                 flat[-1] |= dict(zip(names, value, strict=True))
             else:
                 flat[-1][head] = value
+    path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         heads = dict.fromkeys(head for row in flat for head in row)
         writer = csv.DictWriter(file, list(heads), restval="")

@@ -423,6 +423,10 @@ def _choices(numbers: Numbers) -> str:
             fixed = {"view": view, "ε": _CHOICE_LEAK, "algorithm": name}
             (row,) = numbers.table(_CHOICE_TABLE, **fixed)
             lines.append((name, f"`{call}`", _VIEW_NAMES[view], row["seeds"], _regret(row)))
+    (plan,) = numbers.table("plans", leak=_CHOICE_LEAK, **{"links allowed": "300"})
+    call = plan["answer"].replace("kl_se(", "kl_se(1, ")
+    name = "`fmab plan`, at most 300 links"
+    lines.insert(4, (name, f"`{call}`", "messages", plan["seeds"], _regret(plan)))
     return _write_table(heads, lines, ("---",) * 3 + ("---:",) * 2)
 
 
@@ -491,14 +495,12 @@ def _plans(numbers: Numbers) -> str:
     heads = ("leak", "links", "run", "regret at T", "links of a run", "candidates", "trials")
     lines = []
     for row in numbers.table("plans"):
-        regret = " ".join(
-            (f"{float(row['regret']):,.0f}", f"[{float(row['lower']):,.0f},")
-            + (f"{float(row['upper']):,.0f}]",)
-        )
         most = f"{float(row['links, mean']):,.0f}, at most {float(row['links, most']):,.0f}"
         call = f"`{row['answer']}`" + (" *" if row["remark"] else "")
         counts = row["candidates"], f"{int(row['trials']):,}"
-        lines.append((row["leak"], f"{int(row['links allowed']):,}", call, regret, most, *counts))
+        lines.append(
+            (row["leak"], f"{int(row['links allowed']):,}", call, _regret(row), most, *counts)
+        )
     return _write_table(heads, lines, ("---:", "---:", "---") + ("---:",) * 4)
 
 

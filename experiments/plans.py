@@ -9,7 +9,7 @@ from typing import Any
 
 import fmab_jax as fmab
 from experiments import common
-from fmab_jax.planning.plan import Plan
+from fmab_jax.planning.plan import FRESH_SEEDS, Plan
 
 AGENTS, ARMS, HORIZON = 50, 100, 10**5
 LEAKS, LINKS = (0.1, 1.0, 10.0), (300, 5000)
@@ -54,9 +54,8 @@ def draw(results: Mapping[int, list[Plan]], folder: Path) -> list[Path]:
                     "leak": leak,
                     "links allowed": links,
                     "answer": answer.label,
-                    "regret": answer.regret.mean,
-                    "lower": answer.regret.low,
-                    "upper": answer.regret.high,
+                    "seeds": FRESH_SEEDS,
+                    "regret at T": (answer.regret.mean, answer.regret.low, answer.regret.high),
                     "links, mean": answer.links.mean,
                     "links, most": answer.links.max,
                     "holds": answer.holds,

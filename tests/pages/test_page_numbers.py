@@ -15,7 +15,7 @@ from pages import reader
 from sizes import LARGE
 
 import fmab_jax as fmab
-from experiments import race_laws
+from experiments import plans, race_laws
 from experiments.card import suites
 from fmab_jax.analysis.audit import RUNS
 from fmab_jax.analysis.privacy import epsilon_at, laplace_sum_epsilon
@@ -135,6 +135,12 @@ def corrupted_thompson():
     return [float(row[head]) for head in ("strength", "regret", "lower", "upper")]
 
 
+def plan_number(head):
+    """Returns the number that all plans have under a head."""
+    (number,) = {float(row[head]) for row in rows_of("plans")}
+    return number
+
+
 README = "README.md: Speed"
 CONDITIONS = "docs/conditions.md: What drift, absence and corruption do"
 TS, UCB, MEDIAN = "pooled Thompson sampling", "pooled UCB1", "CDP-MAB with median"
@@ -144,7 +150,7 @@ SEES, PROMISES = (f"docs/privacy.md: {head}" for head in ("Who sees what", "What
 DONE, AUDIT = (f"docs/privacy_audit.md: {head}" for head in ("What is done", "What it finds"))
 PRIVATE, KLSE = "docs/semantics.md: Privacy", "docs/theory.md: KL-SE"
 SUITES = "docs/benchmark.md: The suites, version 1"
-TRUE = "docs/plan.md: Is it true?"
+TRUE, PLANS = (f"docs/plan.md: {head}" for head in ("Is it true?", "Six budgets"))
 MEMORY = "docs/gpu.md: Batches and memory"
 BINS, LOOKS = (
     f"docs/sweeps.md: {head}" for head in ("Curves or a summary", "Until it is precise enough")
@@ -153,6 +159,16 @@ N = r"([\d,.]*\d)"
 # Section, what stands there once, and the values of its groups.
 NOISES = "docs/own_mechanism.md: Which noise wins where"
 SOURCES = (
+    (
+        PLANS,
+        rf"{N} agents, {N} arms.*?within {N} % of the best.*?over {N} fresh seeds",
+        lambda: [plans.AGENTS, plans.ARMS, 100 * plans.WITHIN, plan_number("seeds")],
+    ),
+    (
+        PLANS,
+        rf"With {N}\s+links a run has at most {N} rounds",
+        lambda: [plans.LINKS[0], plans.LINKS[0] // plans.AGENTS],
+    ),
     (
         CONDITIONS,
         rf"least regret, {N}, as long .*?takes it to {N},\s+{N} times as much.*?factor of {N},",
