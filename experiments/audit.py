@@ -142,7 +142,7 @@ class Case(NamedTuple):
 
 
 ONE = 1.0 / FEW_AGENTS
-# Mechanisms but Laplace: names, titles and parameters.
+# Mechanisms other than Laplace: names, titles and parameters.
 NOISES = (
     ("gaussian", "Gaussian", {"delta": DELTA}),
     ("discrete_laplace", "discrete Laplace", {}),

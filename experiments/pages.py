@@ -423,11 +423,19 @@ def _choices(numbers: Numbers) -> str:
             fixed = {"view": view, "ε": _CHOICE_LEAK, "algorithm": name}
             (row,) = numbers.table(_CHOICE_TABLE, **fixed)
             lines.append((name, f"`{call}`", _VIEW_NAMES[view], row["seeds"], _regret(row)))
-    (plan,) = numbers.table("plans", leak=_CHOICE_LEAK, **{"links allowed": "300"})
-    call = plan["answer"].replace("kl_se(", "kl_se(1, ")
-    name = "`fmab plan`, at most 300 links"
-    lines.insert(4, (name, f"`{call}`", "messages", plan["seeds"], _regret(plan)))
+        if _VIEW_NAMES[view] == "messages":
+            lines.append(_plan_choice(numbers))
     return _write_table(heads, lines, ("---",) * 3 + ("---:",) * 2)
+
+
+def _plan_choice(numbers: Numbers) -> tuple[str, ...]:
+    """The row of a plan's answer; its call states the noise of KL-SE alone."""
+    (row,) = numbers.table("plans", leak=_CHOICE_LEAK, **{"links allowed": "300"})
+    if not row["answer"].startswith("kl_se("):
+        raise LookupError(f"a call without its noise: {row['answer']}")
+    call = row["answer"].replace("kl_se(", "kl_se(1, ")
+    name = "`fmab plan`, at most 300 links"
+    return name, f"`{call}`", "messages", row["seeds"], _regret(row)
 
 
 def _write_table(
@@ -491,17 +499,31 @@ def _race(numbers: Numbers) -> str:
 
 
 def _plans(numbers: Numbers) -> str:
-    """The answers of plans at six budgets."""
-    heads = ("leak", "links", "run", "regret at T", "links of a run", "candidates", "trials")
+    """The answers of plans at six budgets, and on a small network."""
+    heads = ("leak", "links", "answer at this leak", "regret at T", "links of a run")
+    *budgets, small = numbers.table("plans", holds="True")
     lines = []
-    for row in numbers.table("plans"):
-        most = f"{float(row['links, mean']):,.0f}, at most {float(row['links, most']):,.0f}"
+    for row in budgets:
         call = f"`{row['answer']}`" + (" *" if row["remark"] else "")
         counts = row["candidates"], f"{int(row['trials']):,}"
-        lines.append(
-            (row["leak"], f"{int(row['links allowed']):,}", call, _regret(row), most, *counts)
-        )
-    return _write_table(heads, lines, ("---:", "---:", "---") + ("---:",) * 4)
+        allowed = f"{int(row['links allowed']):,}"
+        lines.append((row["leak"], allowed, call, _regret(row), _write_links(row), *counts))
+    table = _write_table(
+        (*heads, "candidates", "trials"), lines, ("---:", "---:", "---") + ("---:",) * 4
+    )
+    return (
+        f"{table}\n\n{small['agents']} agents on a Watts-Strogatz graph of {small['edges']} edges, "
+        f"{small['arms']} arms, T = {write_count(int(small['T']))}, a leak of {small['leak']}, "
+        f"at most {small['links allowed']} links: the answer, within {100 * float(small['within']):g} % of "
+        f"the best of {small['candidates']} candidates, is `{small['answer']}`, with a regret of "
+        f"{_regret(small)} and {_write_links(small)} links. The race took "
+        f"{int(small['trials']):,} trials."
+    )
+
+
+def _write_links(row: Mapping[str, str]) -> str:
+    """Writes the mean and the most links of a run."""
+    return f"{float(row['links, mean']):,.0f}, at most {float(row['links, most']):,.0f}"
 
 
 BLOCKS = (

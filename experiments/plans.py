@@ -1,58 +1,87 @@
-"""Plans of the paper's instance (not in the paper): the answers of fmab.plan at six budgets."""
+"""Plans (not in the paper): the answers of fmab.plan at six budgets, and on a small network."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import networkx as nx
 
 import fmab_jax as fmab
 from experiments import common
 from fmab_jax.planning.plan import FRESH_SEEDS, Plan
 
-AGENTS, ARMS, HORIZON = 50, 100, 10**5
-LEAKS, LINKS = (0.1, 1.0, 10.0), (300, 5000)
-WITHIN, CONFIDENCE = 0.1, 0.95
+HORIZON, CONFIDENCE = 10**5, 0.95
 QUICK = {"seeds": 400}
+horizons = common.one_horizon(HORIZON)
 
 
-def horizons(options: Sequence[int]) -> list[int]:
-    """Returns the one horizon of the table."""
-    return [HORIZON if HORIZON in options else min(options)]
+class Question(NamedTuple):
+    """What a plan is asked.
+
+    Attributes:
+        leak: Epsilon of one reward in single messages.
+        links: Most links of a run.
+        agents: M.
+        arms: K, with means from U[0, 1].
+        slots: T over the horizon of the experiment.
+        within: x.
+        graph: Graph of the agents.
+    """
+
+    leak: float
+    links: int
+    agents: int = 50
+    arms: int = 100
+    slots: int = 1
+    within: float = 0.1
+    graph: nx.Graph | None = None
+
+
+NETWORK = nx.connected_watts_strogatz_graph(20, 4, 0.2, seed=1)
+QUESTIONS = (
+    *itertools.starmap(Question, itertools.product((0.1, 1.0, 10.0), (300, 5000))),
+    Question(2.0, 400, 20, 30, 2, 0.05, NETWORK),
+)
 
 
 def sweep(
     horizon: int, seeds: int, store: Path | None = None, quick: Mapping[str, int] | None = None
 ) -> list[Plan]:
-    """Plans for each leak and number of links; budgets of one leak share their trials."""
-    problem = fmab.Problem.uniform(agents=AGENTS, arms=ARMS)
+    """Plans for each question; those with one leak and one problem share their trials."""
+    most_seeds = (quick or {}).get("seeds", 10**6)
     return [
         fmab.plan(
-            problem,
-            horizon,
-            leak=leak,
-            links=links,
-            within=WITHIN,
+            fmab.Problem.uniform(agents=question.agents, arms=question.arms),
+            question.slots * horizon,
+            leak=question.leak,
+            links=question.links,
+            graph=question.graph,
+            within=question.within,
             confidence=CONFIDENCE,
-            max_seeds=(quick or {}).get("seeds", 10**6),
-            store=store and store.with_name(f"{store.name}-{leak:g}"),
+            max_seeds=most_seeds,
+            store=store and store.with_name(f"{store.name}-{question.leak:g}"),
             progress=True,
         )
-        for leak, links in itertools.product(LEAKS, LINKS)
+        for question in QUESTIONS
     ]
 
 
-def draw(results: Mapping[int, list[Plan]], folder: Path) -> list[Path]:
+def draw(results: Mapping[int, Sequence[Plan]], folder: Path) -> list[Path]:
     """Writes the answers as a table."""
     rows: list[dict[str, Any]] = []
     for horizon, answers in results.items():
-        for (leak, links), answer in zip(itertools.product(LEAKS, LINKS), answers, strict=True):
+        for question, answer in zip(QUESTIONS, answers, strict=True):
             rows.append(
                 {
-                    "T": horizon,
-                    "leak": leak,
-                    "links allowed": links,
+                    "agents": question.agents,
+                    "arms": question.arms,
+                    "T": question.slots * horizon,
+                    "edges": 0 if question.graph is None else question.graph.number_of_edges(),
+                    "leak": question.leak,
+                    "links allowed": question.links,
                     "answer": answer.label,
                     "seeds": FRESH_SEEDS,
                     "regret at T": (answer.regret.mean, answer.regret.low, answer.regret.high),

@@ -38,6 +38,7 @@ from fmab_jax.core.ledgers import (
 )
 from fmab_jax.core.ledgers import Disclosure as Disclosure
 from fmab_jax.core.outputs import OF_RESULTS, Output
+from fmab_jax.core.per_agent import PerAgent
 from fmab_jax.core.plugins import defined_in, file_of, foreign_refused, source_digest
 from fmab_jax.core.plugins import imported as import_file
 from fmab_jax.core.plugins import imported_module as import_name
@@ -298,15 +299,15 @@ def _adapt_to_presence(
 ) -> tuple[Disclosure, ...]:
     if presence is None or not presence.loses_messages:
         return rows
-    check_alike(algorithm)
+    check_equal_noise(algorithm)
     is_secure = bool(getattr(algorithm, "sums_securely", False))
     return tuple(adapt_to_absence(row, is_secure) for row in rows)
 
 
-def check_alike(algorithm: Algorithm) -> None:
+def check_equal_noise(algorithm: Algorithm) -> None:
     """Refuses an epsilon by agent where agents may be absent: nobody knows whose noise is left."""
-    for name in ("epsilon", "epsilon_message"):
-        if isinstance(getattr(algorithm, name, None), tuple):
+    for name, parameter in parameters_of(type(algorithm)).items():
+        if isinstance(parameter.kind, PerAgent) and isinstance(getattr(algorithm, name), tuple):
             allowed = "one number where agents may be absent"
             refuse(name, algorithm.plain()[name], allowed, "give all the same epsilon")
 

@@ -191,7 +191,7 @@ def read_setting(data: xr.Dataset, name: str, default: object) -> object:
 
 
 def _average_links(data: xr.Dataset) -> float:
-    """Returns the mean number of links at T that have a price."""
+    """Returns the mean number of links at T that have a price; NaN if it is not known."""
     name = next((name for name in ("links", "links_mean") if name in data), "")
     if not name or not {"priced", "side"} <= {*data.coords}:
         return math.nan

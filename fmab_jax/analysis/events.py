@@ -139,14 +139,14 @@ def choose_event(pilot: Sequence[Numbers], rule: Rule) -> Event:
     simple = _list_statistics(first)
     few = [side[:_SCREENED] for side in sides]
     winner = max(
-        (_choose_threshold(statistic, few, rule) for statistic in simple), key=lambda e: e.bound
+        (_choose_event_of(statistic, few, rule) for statistic in simple), key=lambda e: e.bound
     )
     best = simple[first.first]
     close = [] if first.counts else [_measure_distance(best, centre) for centre in (0.0, 1.0)]
     # One half builds the tables, the other judges them.
     judged_sides = [side[half:] for side in sides] if tables else sides
     events = (
-        _choose_threshold(candidate, judged_sides, rule)
+        _choose_event_of(candidate, judged_sides, rule)
         for candidate in (best, *close, winner.statistic, *tables)
     )
     return max(events, key=lambda event: event.bound)
@@ -197,8 +197,8 @@ def _tabulate_ratios(names: Sequence[str], sides: Sequence[_Values]) -> list[Sta
     return tables
 
 
-def _choose_threshold(statistic: Statistic, sides: Sequence[_Values], rule: Rule) -> Event:
-    """Returns the event of a statistic with the largest bound."""
+def _choose_event_of(statistic: Statistic, sides: Sequence[_Values], rule: Rule) -> Event:
+    """Returns the event of a statistic with the largest estimated bound."""
     without_reward, with_reward = (np.sort(statistic.evaluate(side)) for side in sides)
     runs = len(without_reward)
     rule = rule._replace(runs=runs)

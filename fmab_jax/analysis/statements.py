@@ -151,7 +151,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """Whether the first has "more" or "less" regret, or no difference is shown: "not shown".
+        """How the first's regret compares: "more", "less", or "not shown" for no difference.
 
         A difference is shown where the adjusted p-value is below 1 - level.
         """
@@ -207,13 +207,14 @@ class Comparison:
 
     @property
     def _links(self) -> str:
+        """Writes both mean numbers of priced links at T; "" if one is not known."""
         links = [run.links for run in self.participants]
         is_known = all(map(math.isfinite, links))
         return f"links {_join_pair([*map(words.write_short, links)])}" if is_known else ""
 
     @property
     def _trusts(self) -> str:
-        """Writes both trusts where they differ, unless the kinds of leak say so already."""
+        """Writes both trusts if they differ and both leaks are of one kind; else ""."""
         kinds = {"ε" if run.is_bounded else run.leak for run in self.participants}
         trusts = dict.fromkeys(run.trust or "not known" for run in self.participants)
         if len(trusts) == 1 or len(kinds) > 1:

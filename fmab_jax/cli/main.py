@@ -21,11 +21,11 @@ from fmab_jax.cli.options import (
     Call,
     Command,
     Contradicted,
-    Parser,
     answer,
     choose,
     format_refusal,
     parse,
+    split_plugins,
     visible,
     wants_help,
 )
@@ -169,10 +169,7 @@ def find(words: list[str]) -> tuple[ModuleType, Command]:
     if words[:1] == ["--version"]:
         print(f"fmab {__version__}")
         raise Answered
-    # --plugin may stand anywhere and several times.
-    parser = Parser(prog="fmab", add_help=False, allow_abbrev=False)
-    parser.add_argument("--plugin", action="append", default=[])
-    space, arguments = parser.parse_known_args(words)
+    plugins, arguments = split_plugins(words)
     if wants_help(arguments) and arguments[:1] in ([], ["-h"], ["--help"]):
         texts = {name: file.read_text("utf-8")[3:] for name, file in commands().items()}
         command_list = "\n".join(
@@ -181,7 +178,7 @@ def find(words: list[str]) -> tuple[ModuleType, Command]:
         answer("fmab", "COMMAND [options]", f"{cli.__doc__}\nCommands:\n{command_list}")
     name = choose(arguments[0] if arguments else None, commands(), "fmab")
     module = import_module(f"fmab_jax.cli.{name}")
-    for plugin in space.plugin:
+    for plugin in plugins:
         from fmab_jax.algorithms.base import load_plugin
 
         try:

@@ -77,9 +77,22 @@ class Call(NamedTuple, Generic[Options]):
     stores: list[str]
 
     @property
+    def plugins(self) -> list[str]:
+        """Files and modules of ``--plugin``."""
+        return split_plugins(self.words)[0]
+
+    @property
     def algorithm(self) -> type[Algorithm]:
         """The class of the algorithm that the command's first word names."""
         return self.command.algorithms[0]
+
+
+def split_plugins(words: list[str]) -> tuple[list[str], list[str]]:
+    """Returns the plug-ins that words name, anywhere and several times, and the other words."""
+    parser = Parser(prog="fmab", add_help=False, allow_abbrev=False)
+    parser.add_argument("--plugin", action="append", default=[])
+    space, others = parser.parse_known_args(words)
+    return space.plugin, others
 
 
 def value_of(kind: Kind, text: str) -> float | str | None:

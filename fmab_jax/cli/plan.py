@@ -17,16 +17,20 @@ import math
 import re
 import shlex
 import textwrap
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fmab_jax.cli.options import Call, option
+from fmab_jax.cli.options import Call, option, rename_fields
 from fmab_jax.errors import refuse
 from fmab_jax.files import check_path, whole_file
 from fmab_jax.parameters import LEAK, UNSET, VIEW, Choice, Flag, Real, Whole, parameters_of
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from fmab_jax.algorithms.base import Algorithm
     from fmab_jax.core.problems import Problem
     from fmab_jax.planning.plan import Plan
@@ -43,27 +47,31 @@ _BUDGET = Real(none_label="no budget", low=0.0)
 class Options:
     """What to run."""
 
-    agents: int | None = option(None, kind=Whole(), default_text="50, or those of the means")
+    agents: int | None = option(None, kind=Whole(low=1), default_text="50, or those of the means")
     """M, agents."""
-    arms: int | None = option(None, kind=Whole(), default_text="100, or those of the means")
+    arms: int | None = option(None, kind=Whole(low=1), default_text="100, or those of the means")
     """K, arms."""
     horizon: int = option(100_000, kind=Whole())
     """T, slots that every agent plays; such as 2e5."""
     means: tuple[str, ...] = option((), metavar="FILE", default_text="each seed draws its own")
     """Fixed means, .csv or .npz; one row is shared by as many agents as --agents says. Several
-    files estimate the same means: their average counts, with the standard error that they show."""
+    files estimate the same means: the plan uses their average, with the error that they show."""
     means_error: float | None = option(None, kind=Real(low=0.0), default_text="the means are exact")
     """Standard error of the means in FILE: each seed draws normal means around them."""
     fixed_instance: int | None = option(None, kind=Whole(), default_text="off")
     """Give all seeds the means that this seed would draw."""
     rewards: str | None = option(None, metavar="LAW", default_text="bernoulli, or a file's ratings")
     """Reward law."""
+    world: str | None = option(None, metavar="WORLD", default_text="means do not change")
+    """How means change, such as drifting:3."""
+    presence: str | None = option(None, metavar="PRESENCE", default_text="all are present")
+    """Who takes part in a round, such as absent:0.1."""
     leak: float | None = option(1.0, kind=LEAK.kind)
     """What one reward leaks in the view; none for no noise."""
     view: str = option("messages", kind=VIEW.kind)
     """Where the leak is counted: all messages, sums over agents alone, or actions alone."""
     links: float | None = option(None, kind=_BUDGET, default_text="no budget")
-    """Most links of a run."""
+    """Most links of a run; at most one run in a hundred may exceed a budget."""
     numbers: float | None = option(None, kind=_BUDGET, default_text="no budget")
     """Most numbers on all links of a run."""
     bits: float | None = option(None, kind=_BUDGET, default_text="no budget")
@@ -81,7 +89,7 @@ class Options:
     confidence: float = option(0.95, kind=Real())
     """Chance that this holds, at least."""
     candidates: str | None = option(None, metavar="STUDY.toml", default_text="all known algorithms")
-    """A study file whose configurations race."""
+    """A study file whose configurations race. Its problem is that of the plan, or states sizes."""
     proven: bool = option(False, kind=Flag())
     """Leave out values that the sources' theorems do not cover."""
     strict: bool = option(False, kind=Flag())
@@ -95,6 +103,8 @@ class Options:
     out: str | None = option(None, metavar="FOLDER", default_text="trials are not kept")
     """Keep all trials: a plan that is killed goes on, a later one with other budgets uses them.
     The answer is written there too, as plan.json and race.png; fmab report makes a page of it."""
+    scheduler: str | None = option(None, metavar="ADDRESS", default_text="none")
+    """Compute on the workers of a Dask scheduler: tcp://HOST:PORT, or the .json file it wrote."""
     format: str = option("text", kind=Choice(options=("text", "json")))
     """How to write the answer."""
 
@@ -108,30 +118,33 @@ def execute(call: Call[Options]) -> None:
         check_path("out", options.out)
         call.stores.append(options.out)
     problem = _read_problem(options)
-    answer = plan(
-        problem,
-        options.horizon,
-        leak=options.leak,
-        view=options.view,
-        links=options.links,
-        numbers=options.numbers,
-        bits=options.bits,
-        graph=options.graph,
-        components=options.components,
-        server=options.server,
-        secure=options.secure,
-        within=options.within,
-        confidence=options.confidence,
-        candidates=_read_candidates(options, problem),
-        proven=options.proven,
-        strict=options.strict,
-        time=None if options.time is None else parse_time(options.time),
-        store=options.out,
-        max_seeds=options.max_seeds,
-        root_seed=options.root_seed,
-        progress=options.format == "text",
-    )
-    command = write_command(answer.algorithm, problem, options)
+    with ExitStack() as stack:
+        stack.enter_context(rename_fields(store="out"))
+        answer = plan(
+            problem,
+            options.horizon,
+            leak=options.leak,
+            view=options.view,
+            links=options.links,
+            numbers=options.numbers,
+            bits=options.bits,
+            graph=options.graph,
+            components=options.components,
+            server=options.server,
+            secure=options.secure,
+            within=options.within,
+            confidence=options.confidence,
+            candidates=_read_candidates(options, problem),
+            proven=options.proven,
+            strict=options.strict,
+            time=None if options.time is None else parse_time(options.time),
+            store=options.out,
+            max_seeds=options.max_seeds,
+            root_seed=options.root_seed,
+            client=_connect(options, stack),
+            progress=options.format == "text",
+        )
+    command = write_command(answer.algorithm, problem, options, call.plugins)
     document = build_document(answer, command)
     document |= {"plan": shlex.join(["fmab", *call.words]), "setting": _describe(problem, options)}
     files = [] if options.out is None else _write_files(Path(options.out), answer, document)
@@ -144,6 +157,15 @@ def execute(call: Call[Options]) -> None:
     print("\n".join(write_answer(answer, command)))
     for path in files:
         print(f"wrote {path}")
+
+
+def _connect(options: Options, stack: ExitStack) -> Client | None:
+    """Connects to a Dask scheduler, if one is named."""
+    if options.scheduler is None:
+        return None
+    from fmab_jax.sweeps import cluster
+
+    return stack.enter_context(cluster.connect(options.scheduler))
 
 
 def _write_files(folder: Path, answer: Plan, document: dict[str, object]) -> list[Path]:
@@ -187,8 +209,8 @@ def _read_problem(options: Options) -> Problem:
         return _read_means(options)
     if options.means_error is not None:
         refuse("means_error", options.means_error, "given with --means", "add --means FILE")
-    law = options.rewards or "bernoulli"
-    problem = Problem.uniform(options.agents or 50, options.arms or 100, law)
+    law, agents, arms = options.rewards or "bernoulli", options.agents or 50, options.arms or 100
+    problem = Problem.uniform(agents, arms, law, options.world, options.presence)
     fixed = options.fixed_instance
     return problem if fixed is None else problem.fixed(fixed, options.root_seed)
 
@@ -197,12 +219,12 @@ def _read_means(options: Options) -> Problem:
     """Reads the problem of a file, or of the average of several files."""
     from fmab_jax.core.problems import Problem
 
-    for name in ("arms", "fixed_instance"):
+    for name in ("arms", "fixed_instance", "world"):
         if (value := getattr(options, name)) is not None:
             refuse(name, value, "left out with means", "the file fixes it")
     error = options.means_error or 0.0
     problems = [
-        Problem.from_file(path, options.agents, options.rewards, means_error=error)
+        Problem.from_file(path, options.agents, options.rewards, options.presence, error)
         for path in options.means
     ]
     problem = problems[0] if len(problems) == 1 else _average(problems, options)
@@ -224,15 +246,21 @@ def _average(problems: list[Problem], options: Options) -> Problem:
     if options.out is None:
         remedy = "add --out FOLDER, where means.csv gets their average"
         refuse("out", UNSET, "given with several files of means", remedy)
+    if Path(options.out, AVERAGE).resolve() in [Path(path).resolve() for path in options.means]:
+        remedy = f"name another file, or another folder: {AVERAGE} gets the average"
+        refuse("means", str(Path(options.out, AVERAGE)), "outside the folder of the plan", remedy)
     estimates = [np.asarray(problem.means) for problem in problems]
     for path, estimate, problem in zip(options.means, estimates, problems, strict=True):
-        if estimate.shape != estimates[0].shape or problem.rewards != problems[0].rewards:
+        if problem.probabilities is not None:
+            refuse("means", path, "a file of means: ratings are not averaged", "give it alone")
+        if estimate.shape != estimates[0].shape:
             refuse("means", path, f"a file of means of the size of {options.means[0]}", "see both")
     means = np.mean(estimates, axis=0)
     error = math.sqrt(float(np.var(estimates, axis=0, ddof=1).mean()) / len(estimates))
     is_shared = len(means) == 1 and options.agents is not None
     rows = means[0] if is_shared else means
-    return Problem(rows, options.agents, problems[0].rewards, means_error=error)
+    law, presence = problems[0].rewards, problems[0].presence
+    return Problem(rows, options.agents, law, presence=presence, means_error=error)
 
 
 def _read_candidates(options: Options, problem: Problem) -> list[Algorithm] | None:
@@ -251,7 +279,17 @@ def _read_candidates(options: Options, problem: Problem) -> list[Algorithm] | No
                 if size != wanted:
                     allowed = f"{wanted} in the study of candidates, as in the plan"
                     refuse(name, size, allowed, "change the study or the plan")
+            _check_study_problem(config.problem, problem, options)
         return list(dict.fromkeys(point.config.algorithm for point in study.points))
+
+
+def _check_study_problem(studied: Problem, problem: Problem, options: Options) -> None:
+    """Refuses candidates of a study that is about another problem."""
+    from fmab_jax.core.problems import Problem
+
+    if studied not in (problem, Problem.uniform(problem.agents, problem.arms)):
+        allowed = "a study of the plan's problem, or one that states agents and arms alone"
+        refuse("candidates", options.candidates, allowed, "state the same problem in both")
 
 
 def parse_time(text: str) -> float:
@@ -266,7 +304,9 @@ def parse_time(text: str) -> float:
     return float(parts[1]) * _SECONDS[parts[2]]
 
 
-def write_command(algorithm: Algorithm, problem: Problem, options: Options) -> str:
+def write_command(
+    algorithm: Algorithm, problem: Problem, options: Options, plugins: Sequence[str] = ()
+) -> str:
     """Writes the command that runs a configuration."""
     from fmab_jax.analysis.leaks import NOISE
 
@@ -282,7 +322,8 @@ def write_command(algorithm: Algorithm, problem: Problem, options: Options) -> s
         elif isinstance(parameter.kind, Flag):
             text = str(value).lower()
         elif (typed := getattr(options, name, None)) is not None:
-            text = str(typed)
+            # The file of a graph, if the algorithm has this graph.
+            text = str(typed) if parameter.kind.check(name, typed, "") == value else text
         words += [f"--{name.replace('_', '-')}", str(text)]
     words += ["--agents", str(problem.agents), "--horizon", str(options.horizon)]
     if options.means:
@@ -295,8 +336,10 @@ def write_command(algorithm: Algorithm, problem: Problem, options: Options) -> s
     if options.fixed_instance is not None:
         words += ["--fixed-instance", str(options.fixed_instance)]
         words += ["--root-seed", str(options.root_seed)]
-    if options.rewards not in (None, "bernoulli"):
-        words += ["--rewards", options.rewards]
+    for name in ("rewards", "world", "presence"):
+        if (setting := getattr(options, name)) is not None:
+            words += [f"--{name}", setting]
+    words += [word for plugin in plugins for word in ("--plugin", plugin)]
     return shlex.join(words)
 
 
@@ -307,6 +350,7 @@ def build_document(answer: Plan, command: str) -> dict[str, object]:
         return summary._asdict()
 
     def read(value: float) -> float | None:
+        """Returns a number; None for no bound, and for nothing to measure."""
         return value if math.isfinite(value) else None
 
     return {
@@ -319,7 +363,8 @@ def build_document(answer: Plan, command: str) -> dict[str, object]:
         "regret": build(answer.regret),
         "links": build(answer.links),
         "numbers": build(answer.numbers),
-        "leak": {view: read(leak) for view, leak in answer.leak.items()},
+        "bits": build(answer.bits),
+        "leak": {view: read(x) for view, x in answer.leak.items() if not math.isnan(x)},
         "final_gap": read(answer.final_gap),
         "remark": answer.remark,
         "candidates": answer.candidates,
@@ -345,13 +390,15 @@ def build_document(answer: Plan, command: str) -> dict[str, object]:
 
 def write_statement(answer: Plan) -> str:
     """Writes how good the answer surely is."""
-    share, confidence = f"{100 * answer.within:.3g} %", f"{100 * answer.confidence:.4g} %"
+    share, confidence = f"{100 * answer.within:.3g} %", f"{100 * answer.confidence:.12g} %"
     if answer.holds:
-        number = f"{answer.candidates} candidates"
+        number = f"{answer.candidates} candidate{'s' * (answer.candidates != 1)}"
         return f"Within {share} of the best of {number}, with {confidence} confidence:"
+    if answer.within > 10.0:
+        share = f"a factor of {1.0 + answer.within:,.0f}"
     bound = f"surely within {share} of the best" if math.isfinite(answer.within) else "not sure"
     return (
-        f"Not decided. The best of {answer.candidates} candidates so far, {bound} (confidence "
+        f"Not decided. The leader of {answer.candidates} candidates so far, {bound} (confidence "
         f"{confidence}); it needs {answer.missing_seeds:,} more seeds or so:"
     )
 
@@ -365,6 +412,8 @@ def write_answer(answer: Plan, command: str) -> list[str]:
     lines += [
         _write_summary("regret at T", answer.regret),
         _write_summary("links", answer.links),
+        _write_summary("numbers", answer.numbers),
+        _write_summary("bits", answer.bits),
         f"  {'leak of one reward':<20} {leaks}",
     ]
     if math.isfinite(answer.final_gap):
@@ -372,14 +421,16 @@ def write_answer(answer: Plan, command: str) -> list[str]:
     if answer.remark:
         lines.append(f"  {'note':<20} {answer.remark}; --proven leaves it out")
     if answer.second[0]:
-        lines.append(f"  {'second':<20} {answer.second[0]}: {answer.second[1]:,.0f} in the race")
+        raced = next(regret for label, _, regret, _ in answer.race if label == answer.label)
+        second = f"{answer.second[0]}: {answer.second[1]:,.0f} in the race, the answer {raced:,.0f}"
+        lines.append(f"  {'second':<20} {second}")
     lines += [
         f"  {f'with {purpose}':<20} {label}: {regret:,.0f}"
         for label, purpose, regret in answer.front
     ]
     if not answer.holds and len(answer.survivors) > 1:
         names = ", ".join(answer.survivors[:8])
-        lines += textwrap.wrap(f"May still be the best: {names}", 80)
+        lines += textwrap.wrap(f"Not surely worse: {names}", 80)
     lines += [
         "",
         *textwrap.wrap(

@@ -89,7 +89,7 @@ class ByAgent(Draws):
             return ()
         is_reporting = round_.reports if self.partial_participation else self.real
         agent = jnp.arange(len(self.real), dtype=jnp.uint32)
-        occasion = self.presence.occasion(key, round_.number)
+        occasion = self.presence.build_occasion(key, round_.number)
         is_heard = is_reporting & self.presence.presence.is_heard(occasion, agent)
         is_sent = is_reporting & self.presence.presence.is_sent(occasion, agent)
         reports, messages = (jnp.sum(mask, dtype=jnp.int64) for mask in (is_heard, is_sent))

@@ -29,7 +29,7 @@ class MechanismOf(Kind):
         return MECHANISMS.parse(value, name)
 
     def text(self, value: Mechanism) -> str:
-        """Returns the title."""
+        """Returns the title and "noise"."""
         return f"{value.title} noise"
 
     def plain(self, value: Mechanism) -> str:

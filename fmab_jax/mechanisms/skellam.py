@@ -79,8 +79,8 @@ class Skellam(Mechanism):
         """Returns a bound of the Renyi divergence over its order, 1 % above what is computed.
 
         Orders above 400, and all orders of variances above 1e7, have the bound of Agarwal et al.
-        It is about whole orders; another order takes that of the next, which is twice as much near
-        order 1.
+        It is about whole orders. A fractional order uses the bound of the next whole order; near
+        order 1 this doubles it.
         """
         return _compute_zcdp(scale * scale * count)
 

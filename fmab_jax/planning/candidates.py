@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from fmab_jax.analysis.leaks import NOISE, at_leak, find_leak
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.networks import ComponentsOf, GraphOf, network, parts
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import Refusal, choice, count, flag, real, refuse
+from fmab_jax.errors import PlainText, Refusal, choice, count, flag, real, refuse
 from fmab_jax.parameters import LEAK, UNSET, VIEWS, Flag, parameters_of
 from fmab_jax.run.configs import bind, build_exchange
 
@@ -133,7 +134,8 @@ def _perturb_means(problem: Problem, means_error: float) -> Problem:
     """Returns the problem whose means are estimates."""
     means = problem.means
     if means is None or problem.probabilities is not None or problem.means_error:
-        allowed = "left out: the problem does not fix its means"
+        states = "states an error already" if problem.means_error else "does not fix its means"
+        allowed = f"left out: the problem {states}"
         refuse(
             "means_error", means_error, allowed, "such as fmab_jax.Problem([0.9, 0.5], agents=5)"
         )
@@ -180,16 +182,15 @@ def list_candidates(setting: Setting) -> tuple[list[Candidate], list[str]]:
         notes.append(f"left out, because they choose in every slot: {', '.join(slow)}")
     if not candidates:
         reason = "; ".join(dict.fromkeys(notes)) or "no algorithm bounds this leak"
-        field = "links" if math.isfinite(setting.links) else "leak"
-        value = setting.links if field == "links" else setting.leak
-        refuse(field, value, f"more: {reason}", "allow more, or another structure")
+        # The notes end with the budget that a round exceeds.
+        field = next((x for x in Round._fields if any(n.endswith(f" {x}") for n in notes)), "leak")
+        remedy = "allow more, or another structure"
+        refuse(field, getattr(setting, field), f"more: {reason}", remedy)
     return list(candidates.values()), list(dict.fromkeys(notes))
 
 
 def find_misfit(algorithm: Algorithm, problem: Problem, horizon: int) -> str:
-    """Returns why an algorithm cannot run in the problem's world or presence; "" if it can."""
-    if problem.world is None and problem.presence is None:
-        return ""
+    """Returns why an algorithm cannot run on the problem; "" if it can."""
     try:
         bind(algorithm, problem, horizon)
     except Refusal as error:
@@ -209,19 +210,38 @@ def check_candidates(algorithms: object, setting: Setting) -> list[Candidate]:
         if algorithm in [other.algorithm for other in candidates]:
             continue
         _check(candidate, setting)
-        labels = [other.label for other in candidates]
-        if candidate.label in labels:
-            candidate = candidate._replace(label=f"{candidate.label} #{len(candidates) + 1}")
-        if setting.leak is not None:
-            presence = setting.problem.presence
-            leak = find_leak(algorithm, setting.problem.agents, setting.view, presence=presence)
-            if not leak <= setting.leak * (1.0 + 1e-9):
-                allowed = f"at most {setting.leak:g} in the view of {setting.view}"
-                refuse(f"leak of {candidate.label}", leak, allowed, "see fmab_jax.at_leak")
+        _check_leak(candidate, setting)
         candidates.append(candidate)
     if not candidates:
         refuse("candidates", candidates, "not empty", "leave it out for all known algorithms")
-    return candidates
+    return _tell_apart(candidates)
+
+
+def _tell_apart(candidates: list[Candidate]) -> list[Candidate]:
+    """Returns candidates whose labels differ: equal ones get all parameters, or a number."""
+    numbers = Counter(candidate.label for candidate in candidates)
+    wholes = [
+        x._replace(label=write_call(x.algorithm, is_whole=True)) if numbers[x.label] > 1 else x
+        for x in candidates
+    ]
+    numbers = Counter(candidate.label for candidate in wholes)
+    return [
+        x._replace(label=f"{x.label} #{place}") if numbers[x.label] > 1 else x
+        for place, x in enumerate(wholes, 1)
+    ]
+
+
+def _check_leak(candidate: Candidate, setting: Setting) -> None:
+    """Refuses a candidate that leaks more than is allowed."""
+    if setting.leak is None:
+        return
+    problem = setting.problem
+    leak = find_leak(candidate.algorithm, problem.agents, setting.view, presence=problem.presence)
+    # NaN: without messages nobody has the view.
+    if leak > setting.leak * (1.0 + 1e-9):
+        allowed = f"configurations that leak at most {setting.leak:g} in the view of {setting.view}"
+        value = f"{candidate.label}, which leaks {leak:g}"
+        refuse("candidates", PlainText(value), allowed, "see fmab_jax.at_leak")
 
 
 def _check(candidate: Candidate, setting: Setting) -> None:
@@ -265,15 +285,17 @@ def cost_of_round(algorithm: Algorithm, exchange: Exchange, arms: int) -> Round:
     return Round(float(links), float(numbers), float(numbers) * algorithm.number_bits(arms))
 
 
-def write_call(algorithm: Algorithm) -> str:
-    """Writes a configuration as a call, without its noise and its network."""
-    hidden = {*NOISE, "graph", "components"}
+def write_call(algorithm: Algorithm, *, is_whole: bool = False) -> str:
+    """Writes a configuration as a call; unless it is whole, without noise and network."""
+    hidden = () if is_whole else (*NOISE, "graph", "components")
     values = {
-        name: getattr(algorithm, name)
+        name: parameter.kind.label(value)
+        if name in (*NOISE, "graph", "components")
+        else repr(value)
         for name, parameter in parameters_of(type(algorithm)).items()
-        if name not in hidden and getattr(algorithm, name) != parameter.default
+        if name not in hidden and (value := getattr(algorithm, name)) != parameter.default
     }
-    return f"{algorithm.name}({', '.join(f'{name}={value!r}' for name, value in values.items())})"
+    return f"{algorithm.name}({', '.join(f'{name}={text}' for name, text in values.items())})"
 
 
 def _configure_all(
@@ -328,12 +350,13 @@ def _configure(
         return
     cost = cost_of_round(algorithm, exchange, setting.problem.arms)
     budgets = Round(setting.links, setting.numbers, setting.bits)
-    most = min(
-        budget / part if part else math.inf for part, budget in zip(cost, budgets, strict=True)
+    most, part, unit = min(
+        (budget / part if part else math.inf, part, unit)
+        for part, budget, unit in zip(cost, budgets, Round._fields, strict=True)
     )
     name = owner.title or owner.name
     if most < 1.0:
-        notes.append(f"a round of {name} ({exchange.name}) takes {cost.links:,.0f} links")
+        notes.append(f"a round of {name} ({exchange.name}) takes {part:,.0f} {unit}")
         return
     if _ROUNDS_NAME not in parameters_of(owner):
         yield algorithm

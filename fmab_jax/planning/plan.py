@@ -43,14 +43,15 @@ class Plan(NamedTuple):
         within: The x that is shown; larger than asked where seeds or time were spent before.
         confidence: Of this statement.
         candidates: Number of candidates, with those that theorems rule out before the race.
-        survivors: Labels of candidates that may still be the best, the answer first.
+        survivors: Labels of candidates that are not surely worse, the answer first.
         infeasible: Labels of candidates whose runs exceed a budget.
         seeds: Trials of the race, of all candidates together.
         most_seeds: Seeds of the candidate with most.
         missing_seeds: More seeds that the goal would need, an estimate; 0 if it holds.
-        regret: On fresh seeds, as the next three.
+        regret: On fresh seeds, as the next four.
         links: Links that are priced.
         numbers: Numbers on all links.
+        bits: Bits on all links.
         final_gap: Gap of what agents play at the horizon.
         leak: Epsilon of one reward by view; infinity for no bound, NaN where nobody has the view.
         remark: What no theorem covers; "" for nothing.
@@ -76,6 +77,7 @@ class Plan(NamedTuple):
     regret: Summary
     links: Summary
     numbers: Summary
+    bits: Summary
     final_gap: float
     leak: dict[str, float]
     remark: str
@@ -181,9 +183,9 @@ def plan(
     goal = _check_goal(setting, within, confidence, max_seeds, strict)
     limit = math.inf if time is None else real("time", time, 0.0, math.inf, "give seconds")
     root = count("root_seed", root_seed, 0, 2**32 - 1, "give a seed")
-    folder = None if store is None else Path(check_path("store", store))
+    folder = None if store is None else _check_folder(store)
     selection, notes = select_candidates(candidates, setting)
-    entrants, losses = prune(selection, setting)
+    entrants, pruning_notes = prune(selection, setting)
     runs = Runs(setting, entrants, root, folder, client, progress)
     verdict = race(
         len(entrants),
@@ -194,7 +196,7 @@ def plan(
     )
     if verdict.winner < 0:
         _refuse_budget(setting, runs)
-    answer = _answer(runs, verdict, goal, [*notes, *losses], clock.perf_counter() - began)
+    answer = _answer(runs, verdict, goal, [*notes, *pruning_notes], clock.perf_counter() - began)
     return answer._replace(candidates=len(selection))
 
 
@@ -212,29 +214,45 @@ def _check_goal(
     )
 
 
+def _check_folder(store: object) -> Path:
+    """Returns the folder of a plan's trials; refuses files, and the store of a sweep."""
+    folder = check_path("store", store)
+    if folder.exists() and not folder.is_dir():
+        refuse("store", str(folder), "a folder, not a file", "name another one")
+    if (folder / "run.json").exists():
+        refuse("store", str(folder), "a folder of plans, not of a sweep", "name another one")
+    return folder
+
+
 def _refuse_budget(setting: Setting, runs: Runs) -> NoReturn:
-    """Refuses the first budget; every candidate exceeds one."""
+    """Refuses a budget; every candidate exceeds one."""
     least = runs.find_least()
-    name = next(name for name in least if math.isfinite(getattr(setting, name)))
+    budgets = {name: getattr(setting, name) for name in least}
+    finite = [name for name, budget in budgets.items() if math.isfinite(budget)]
+    # Where each budget alone can be kept, no candidate keeps all of them.
+    name = next((name for name in finite if least[name] > budgets[name]), finite[0])
     allowed = f"more: every candidate exceeds a budget, the least of a run is {least[name]:g}"
-    refuse(name, getattr(setting, name), allowed, "allow more")
+    refuse(name, budgets[name], allowed, "allow more")
 
 
 def find_largest_gap(problem: Problem) -> float:
     """Returns the largest gap of an arm that an instance can have."""
-    if problem.means is None or problem.world is not None:
+    if problem.means is None:
         return 1.0
     means, law = problem.means.mean(axis=0), problem.rewards
+    if problem.world is not None:
+        # Later segments draw means from [0, 1].
+        means = np.append(means, (0.0, 1.0))
     gap = float(means.max() - means.min()) + 2.0 * normal.LARGEST * problem.means_error
-    return min(gap, law.high - law.low) or 1e-9
+    return min(gap, law.high - law.low)
 
 
 def _answer(runs: Runs, verdict: Verdict, goal: Goal, notes: Sequence[str], elapsed: float) -> Plan:
     """Measures the winner on fresh seeds, and collects what the race shows."""
     setting, candidates = runs.setting, runs.candidates
     winner, means = candidates[verdict.winner], verdict.means
-    losers = {verdict.winner, *verdict.infeasible}
-    rivals = [int(j) for j in np.argsort(means) if j not in losers]
+    excluded = {verdict.winner, *verdict.infeasible}
+    rivals = [int(j) for j in np.argsort(means) if j not in excluded]
     front = _find_front(runs, verdict, rivals)
     algorithms = {winner.label: winner.algorithm}
     algorithms |= {label: algorithm for label, algorithm in front.values()}
@@ -257,6 +275,7 @@ def _answer(runs: Runs, verdict: Verdict, goal: Goal, notes: Sequence[str], elap
         regret=summarise(trials["regret"]),
         links=summarise(trials["links"]),
         numbers=summarise(trials["numbers"]),
+        bits=summarise(trials["bits"]),
         final_gap=float(np.mean(trials["final_gap"])),
         leak={
             view: find_leak(winner.algorithm, agents, view, presence=setting.problem.presence)

@@ -65,7 +65,7 @@ class Verdict(NamedTuple):
         keeps: Whether the winner is shown to keep the budgets.
         holds: Whether the goal is reached.
         within: The x that holds now for the winner; infinity for none.
-        survivors: Candidates that may still be the best, the winner first.
+        survivors: Candidates that are not surely worse than the winner, which is the first.
         infeasible: Candidates that exceed a budget.
         seeds: [candidate] seeds of each.
         means: [candidate] mean regret of each.
@@ -189,7 +189,7 @@ class _Bounds(NamedTuple):
         margins = {j: pair.margin(x) for j, pair in pairs.items()}
         holds = keeps[leader] and all(margin >= rare for margin in margins.values())
         within = _find_within(pairs.values(), rare)
-        survivors = [leader, *(j for j in others if not pairs[j].is_worse)]
+        survivors = [leader, *(j for j in others if pairs[j].margin(0.0) < rare)]
         verdict = verdict._replace(
             winner=leader,
             keeps=keeps[leader],
@@ -219,7 +219,8 @@ class _Bounds(NamedTuple):
             breaks.append(not is_sure and low > MOST_OVER)
         return keeps, breaks
 
-    def _cut(self, candidate: int, seeds: int) -> Float[np.ndarray, " seed"]:
+    def _clip(self, candidate: int, seeds: int) -> Float[np.ndarray, " seed"]:
+        """Returns the regret of the first seeds, at most the candidate's threshold."""
         return np.minimum(self.samples[candidate].regret[:seeds], self.thresholds[candidate])
 
     def _rare_cost(self, candidate: int) -> float:
@@ -247,15 +248,21 @@ class _Bounds(NamedTuple):
         # Bernstein's bound needs thresholds that do not depend on the data.
         first = self.goal.first if self.goal.strict else 0
         # A lower bound of the other's mean may count its rare regrets; Bernstein's needs a range.
-        other = self._cut(j, seeds) if self.goal.strict else self.samples[j].regret[:seeds]
-        cut = [self._cut(i, seeds)[first:], other[first:]]
-        if len(cut[0]) < 2:
+        other = self._clip(j, seeds) if self.goal.strict else self.samples[j].regret[:seeds]
+        regrets = [self._clip(i, seeds)[first:], other[first:]]
+        if len(regrets[0]) < 2:
             return _Pair(0, (0.0, 0.0), 0.0, np.zeros((2, 2)), (0.0, 0.0), self.pair_error, True)
-        means = float(np.mean(cut[0])), float(np.mean(cut[1]))
+        means = float(np.mean(regrets[0])), float(np.mean(regrets[1]))
         spreads = float(self.thresholds[i]), float(self.thresholds[j])
         luck = -self._find_rare_loss(j) if self.goal.strict else self._find_luck(other)
         return _Pair(
-            len(cut[0]), means, luck, np.cov(cut), spreads, self.pair_error, self.goal.strict
+            len(regrets[0]),
+            means,
+            luck,
+            np.cov(regrets),
+            spreads,
+            self.pair_error,
+            self.goal.strict,
         )
 
     def _find_luck(self, regret: Float[np.ndarray, " seed"]) -> float:
@@ -310,11 +317,6 @@ class _Pair(NamedTuple):
     spreads: tuple[float, float]
     error: float
     strict: bool
-
-    @property
-    def is_worse(self) -> bool:
-        """Whether the second is surely worse than the first, but for what no seed has shown."""
-        return self.seeds > 1 and self.means[1] - self.means[0] > self.half_width(0.0)
 
     def doubt(self, within: float) -> float:
         """Returns how far the mean difference may be above its mean over the seeds."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +16,7 @@ from jaxtyping import Float
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis.bands import student_quantile
 from fmab_jax.analysis.budgets import find_tail, read_spending
+from fmab_jax.errors import Refusal, refuse
 from fmab_jax.files import error_stream
 from fmab_jax.planning.candidates import Candidate, Setting
 from fmab_jax.planning.race import Sample
@@ -135,20 +137,32 @@ class Runs:
         name = f"seeds-{self.root_seed}-{level}"
         root = hashlib.sha256(f"{self.root_seed} {level}".encode()).digest()[:4]
         store = None if self.store is None else self.store / name
-        data = sweep(
-            algorithms,
-            self.setting.problem,
-            horizon=self.setting.horizon,
-            seeds=seeds,
-            times=[self.setting.horizon],
-            root_seed=int.from_bytes(root),
-            store=store,
-            allow_changes=("algorithm", "seeds") if store else (),
-            client=self.client,
-            batch=_BATCH if jax.default_backend() == "cpu" else None,
-            progress=False,
-        )
+        with self._refuse_another_problem():
+            data = sweep(
+                algorithms,
+                self.setting.problem,
+                horizon=self.setting.horizon,
+                seeds=seeds,
+                times=[self.setting.horizon],
+                root_seed=int.from_bytes(root),
+                store=store,
+                allow_changes=("algorithm", "seeds") if store else (),
+                client=self.client,
+                batch=_BATCH if jax.default_backend() == "cpu" else None,
+                progress=False,
+            )
         return [extract_trials(data.isel(algorithm=place)) for place in range(len(algorithms))]
+
+    @contextmanager
+    def _refuse_another_problem(self) -> Iterator[None]:
+        """Turns a sweep's refusal of its store into one of the plan's folder."""
+        try:
+            yield
+        except Refusal as error:
+            if "allow_changes" not in error.remedy:
+                raise
+            allowed = f"a folder of plans with the same {error.field}"
+            refuse("store", str(self.store), allowed, "name another one")
 
     def find_least(self) -> dict[str, float]:
         """Returns the fewest links, numbers and bits of a run."""

@@ -41,7 +41,18 @@ def read_plan(path: Path) -> Record:
         document = json.loads(read_input(path, "sources", _MOST_BYTES))
     except (json.JSONDecodeError, UnicodeDecodeError):
         document = None
-    names = {"statement", "command", "plan", "regret", "links", "numbers", "leak", "race", "looks"}
+    names = {
+        "statement",
+        "command",
+        "plan",
+        "regret",
+        "links",
+        "numbers",
+        "bits",
+        "leak",
+        "race",
+        "looks",
+    }
     names |= {"label", "setting", "second", "front", "notes", "infeasible", "remark", "final_gap"}
     if not isinstance(document, dict) or not names <= set(document):
         refuse("sources", str(path), "the answer of a plan", remedy)
@@ -76,7 +87,8 @@ def render_plan(document: Record, title: str | None = None) -> str:
 def _tabulate_figures(document: Record) -> Table:
     heads = ["quantity", "mean", "interval", "95 % of runs at most", "maximum"]
     rows = []
-    for name, label in (("regret", "regret at T"), ("links", "links"), ("numbers", "numbers")):
+    names = {"regret": "regret at T", "links": "links", "numbers": "numbers", "bits": "bits"}
+    for name, label in names.items():
         summary = document[name]
         interval = f"[{write_short(summary['low'])}, {write_short(summary['high'])}]"
         ends = [write_short(summary["p95"]), write_short(summary["max"])]
@@ -101,7 +113,7 @@ def _tabulate_race(document: Record) -> Table:
     rows = []
     infeasible = {*document["infeasible"]}
     for row in sorted(document["race"], key=_rank):
-        state = "may be the best" if row["survives"] else "worse"
+        state = "not surely worse" if row["survives"] else "worse"
         state = "exceeds a budget" if row["label"] in infeasible else state
         seeds, regret = f"{row['seeds']:,}", _write_number(row["regret"])
         rows.append([row["label"], state, regret, seeds])

@@ -496,7 +496,7 @@ def test_links_are_up_independently_of_each_other_and_of_slots():
         first, second = (jnp.asarray(x, jnp.uint32) for x in np.triu_indices(agents, 1))
         up = np.array(
             [
-                bound.presence.is_linked(bound.occasion(key, jnp.int64(t)), first, second)
+                bound.presence.is_linked(bound.build_occasion(key, jnp.int64(t)), first, second)
                 for t in range(1, 6)
             ]
         )

@@ -135,9 +135,11 @@ def corrupted_thompson():
     return [float(row[head]) for head in ("strength", "regret", "lower", "upper")]
 
 
-def plan_number(head):
-    """Returns the number that all plans have under a head."""
-    (number,) = {float(row[head]) for row in rows_of("plans")}
+def budget(head):
+    """Returns the number that the plans at six budgets, which all hold, have under a head."""
+    rows = rows_of("plans")[:6]
+    assert all(row["holds"] == "True" for row in rows)
+    (number,) = {float(row[head]) for row in rows}
     return number
 
 
@@ -162,12 +164,12 @@ SOURCES = (
     (
         PLANS,
         rf"{N} agents, {N} arms.*?within {N} % of the best.*?over {N} fresh seeds",
-        lambda: [plans.AGENTS, plans.ARMS, 100 * plans.WITHIN, plan_number("seeds")],
+        lambda: [*map(budget, ("agents", "arms")), 100 * budget("within"), budget("seeds")],
     ),
     (
         PLANS,
         rf"With {N}\s+links a run has at most {N} rounds",
-        lambda: [plans.LINKS[0], plans.LINKS[0] // plans.AGENTS],
+        lambda: [plans.QUESTIONS[0].links, plans.QUESTIONS[0].links // plans.QUESTIONS[0].agents],
     ),
     (
         CONDITIONS,
@@ -221,7 +223,7 @@ SOURCES = (
     ),
     (
         CONDITIONS,
-        rf"as long\. Corruption\s+at 0\.2 gives {N} with the mean of the messages and {N} with",
+        rf"with chance 0\.2, its regret is {N} with the mean of the messages, and {N} with",
         lambda: [*under("CDP-MAB", "corruption", 0.2), *under(MEDIAN, "corruption", 0.2)],
     ),
     (

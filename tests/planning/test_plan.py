@@ -3,6 +3,8 @@
 import html
 import json
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -89,6 +91,14 @@ def test_the_largest_gap_covers_what_seeds_may_draw():
     assert find_largest_gap(fmab.Problem(means, 3)) == pytest.approx(0.2)
     assert find_largest_gap(fmab.Problem(means, 3, means_error=0.3)) == 1
     assert find_largest_gap(fmab.Problem(means, 3, world="drifting:2")) == 1
+    problem = fmab.Problem([5.0, 0.0], 3, "gaussian:1", world="drifting:2")
+    assert find_largest_gap(problem) == 5
+
+
+def test_arms_of_one_mean_end_the_race():
+    """Would catch a race that goes on until it tells regrets of 0 apart."""
+    answer = fmab.plan(fmab.Problem([0.5, 0.5], 3), 300, leak=1, candidates=[fmab.kl_se(1)])
+    assert answer.holds and answer.regret.max == 0 and answer.seeds == 200
 
 
 def test_candidates_keep_leak_and_links():
@@ -115,11 +125,24 @@ def test_candidates_keep_leak_and_links():
     assert not {"cdp", "kl_se"} & {c.algorithm.name for c in peers}
 
 
-def test_candidates_that_differ_in_noise_alone_have_labels_of_their_own():
+def test_candidates_that_differ_in_noise_or_network_have_labels_that_say_so():
     """Would catch two candidates under one label, and one that races twice."""
     setting = Setting(PROBLEM, 2000, 1.0)
     field = check_candidates([fmab.kl_se(1), fmab.kl_se(0.5), fmab.kl_se(1)], setting)
-    assert [candidate.label for candidate in field] == ["kl_se()", "kl_se() #2"]
+    assert [candidate.label for candidate in field] == ["kl_se(epsilon=1)", "kl_se(epsilon=0.5)"]
+    graphs = [fmab.kl_se_graph(1, name) for name in ("ring", "star")] + [fmab.kl_se(1)]
+    labels = [candidate.label for candidate in check_candidates(graphs, setting)]
+    assert labels[0].endswith("graph=ring)") and labels[1].endswith("graph=star)")
+    assert labels[2] == "kl_se()"
+
+
+def test_a_candidate_without_messages_is_no_leak():
+    """Would catch a leak that nobody sees taken for one without a bound."""
+    silent = [fmab.uniform_play(), fmab.kl_se(1)]
+    labels = [x.label for x in check_candidates(silent, Setting(PROBLEM, 2000, 1.0))]
+    assert labels == ["uniform_play()", "kl_se()"]
+    with pytest.raises(Refusal, match="ucb1.* which leaks inf: must be configurations that leak"):
+        check_candidates([fmab.ucb1()], Setting(PROBLEM, 2000, 1.0, "actions"))
 
 
 def test_trials_are_read_seed_by_seed():
@@ -143,7 +166,18 @@ def test_trials_are_read_seed_by_seed():
         ({"links": 0.5, "candidates": FIELD[:1]}, "links=0.5: must be more: every candidate"),
         ({"within": 0}, "within=0: must be a number in (0, 10]"),
         ({"view": "all"}, "view='all': must be 'messages' or 'sum' or 'actions'"),
-        ({"candidates": [fmab.kl_se(3)]}, "leak of kl_se()=3.0: must be at most 1"),
+        (
+            {"candidates": [fmab.kl_se(3)]},
+            "candidates=kl_se(), which leaks 3: must be configurations that leak at most 1",
+        ),
+        (
+            {"links": 9999, "bits": 1, "candidates": FIELD[:1]},
+            "bits=1.0: must be more: every candidate",
+        ),
+        (
+            {"view": "sum", "numbers": 1, "links": 9999},
+            "numbers=1.0: must be more: a round of",
+        ),
         ({"candidates": []}, "candidates=[]: must be not empty"),
         ({"graph": "nope.edgelist"}, "graph='nope.edgelist': must be"),
         ({"components": "3,4"}, "components='3,4': must be sizes that sum to agents=5"),
@@ -235,6 +269,21 @@ def test_several_files_of_means_count_with_the_error_that_they_show(tmp_path, ca
     assert "--out: must be given with several files of means" in capsys.readouterr().err
 
 
+def test_a_command_loads_the_plug_ins_of_its_plan(tmp_path, capsys):
+    """Would catch an answer that names an algorithm that is not known where it is pasted."""
+    plugin = Path(__file__).parents[1] / "plugs.py"
+    study = tmp_path / "study.toml"
+    study.write_text(
+        "algorithm = 'geometric'\nhorizon = 300\nseeds = 2\n"
+        "[problem]\nagents = 5\narms = 2\n[parameters]\nfirst = 8\n"
+    )
+    words = ["plan", "--plugin", str(plugin), "--agents", "5", "--arms", "2", "--horizon", "300"]
+    words += ["--leak", "none", "--candidates", str(study), "--max-seeds", "200"]
+    assert main(words) == 0
+    answer = capsys.readouterr().out
+    assert f"--plugin {plugin}" in answer and "of 1 candidate" in answer
+
+
 def test_a_file_of_ratings_is_planned(tmp_path, capsys):
     """Would catch a law that is assumed although the file states it."""
     levels, chances = [0.0, 0.5, 1.0], [[0.1, 0.2, 0.7], [0.5, 0.3, 0.2]]
@@ -251,3 +300,96 @@ def test_a_file_of_ratings_is_planned(tmp_path, capsys):
     assert answer["regret"]["mean"] > 0.0 and "--rewards" not in answer["command"]
     assert main([*words, "--rewards", "bernoulli"]) == 2
     assert "must be left out with a file of ratings" in capsys.readouterr().err
+
+
+STUDY = """
+algorithm = 'ddp'
+horizon = 300
+seeds = 2
+[problem]
+agents = 5
+arms = 2
+[parameters]
+epsilon_message = 1
+graph = ['ring', 'star']
+"""
+
+
+def test_the_command_has_the_graph_of_the_answer(tmp_path, capsys):
+    """Would catch the graph of an option in place of that of a study's configuration."""
+    study = tmp_path / "study.toml"
+    study.write_text(STUDY)
+    words = ["plan", "--agents", "5", "--arms", "2", "--horizon", "300", "--graph", "complete"]
+    words += ["--candidates", str(study), "--max-seeds", "200", "--format", "json"]
+    assert main(words) == 0
+    answer = json.loads(capsys.readouterr().out)
+    command = answer["command"].split()
+    assert answer["label"].endswith(f"graph={command[command.index('--graph') + 1]})")
+
+
+@pytest.mark.parametrize(
+    ("extra", "text", "line"),
+    [
+        ([], STUDY.replace("arms = 2", "arms = 2\nworld = 'drifting:2'"), "--candidates"),
+        (
+            ["--world", "drifting:2"],
+            STUDY.replace("arms = 2", "arms = 2\nspread = 1"),
+            "--candidates",
+        ),
+        (["--arms", "0"], STUDY, "--arms 0: must be a whole number in [1,"),
+    ],
+)
+def test_candidates_of_another_problem_are_refused(tmp_path, capsys, extra, text, line):
+    """Would catch a study's world, spread or size that the plan leaves out without a word."""
+    study = tmp_path / "study.toml"
+    study.write_text(text)
+    words = ["plan", "--agents", "5", "--arms", "2", "--horizon", "300"]
+    assert main([*words, *extra, "--candidates", str(study)]) == 2
+    assert capsys.readouterr().err.startswith(f"fmab: {line}")
+
+
+def test_worlds_and_presences_are_planned(tmp_path, capsys):
+    """Would catch an option that the problem or the command does not get."""
+    study = tmp_path / "study.toml"
+    study.write_text(STUDY.replace("'ddp'", "'kl_se'").replace("epsilon_message", "epsilon"))
+    study.write_text(study.read_text().replace("graph = ['ring', 'star']", "rounds = 1"))
+    words = ["plan", "--agents", "5", "--arms", "2", "--horizon", "300", "--max-seeds", "200"]
+    words += ["--world", "drifting:2", "--presence", "absent:0.5", "--format", "json"]
+    assert main([*words, "--candidates", str(study)]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    problem = fmab.Problem.uniform(5, 2, world="drifting:2", presence="absent:0.5")
+    due = fmab.plan(problem, 300, leak=1, candidates=[fmab.kl_se(1, rounds=1)], max_seeds=200)
+    assert answer["regret"] == due.regret._asdict()
+    assert "--world drifting:2 --presence absent:0.5" in answer["command"]
+
+
+@pytest.mark.parametrize("name", ["sweep", "file", "other"])
+def test_a_folder_of_something_else_is_refused(tmp_path, capsys, name):
+    """Would catch a plan in a sweep's store, in a file, and among trials of another problem."""
+    store = tmp_path / name
+    words = ["plan", "--agents", "5", "--arms", "2", "--horizon", "300", "--max-seeds", "200"]
+    study = tmp_path / "study.toml"
+    study.write_text(STUDY.replace("['ring', 'star']", "'ring'"))
+    words += ["--candidates", str(study), "--out", str(store)]
+    if name == "file":
+        store.write_text("")
+    elif name == "sweep":
+        fmab.sweep(fmab.kl_se(1), PROBLEM, horizon=100, seeds=2, store=store)
+    else:
+        assert main([*words[:-2], "--out", str(store)]) == 0
+        words[words.index("300")] = "301"
+        study.write_text(study.read_text().replace("300", "301"))
+    capsys.readouterr()
+    assert main(words) == 2
+    assert re.search(r"--out \S+: must be a folder", capsys.readouterr().err)
+
+
+def test_an_input_is_not_overwritten_by_an_average(tmp_path, capsys):
+    """Would catch a file of means that its own average replaces."""
+    rows = {"means.csv": "0.9,0.1\n", "b.csv": "0.8,0.1\n"}
+    for name, row in rows.items():
+        (tmp_path / name).write_text(row)
+    files = [str(tmp_path / name) for name in rows]
+    assert main(["plan", "--agents", "5", "--means", *files, "--out", str(tmp_path)]) == 2
+    assert "must be outside the folder of the plan" in capsys.readouterr().err
+    assert (tmp_path / "means.csv").read_text() == rows["means.csv"]

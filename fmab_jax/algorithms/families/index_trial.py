@@ -192,7 +192,7 @@ class _Seed(NamedTuple):
         """Tells which agents a slot hears, and which send."""
         bound = self.trial.presence
         assert bound is not None
-        agent, occasion = self._list_agents(), bound.occasion(self.key, number)
+        agent, occasion = self._list_agents(), bound.build_occasion(self.key, number)
         real = _mask_agents(self.trial)
         is_heard = real & bound.presence.is_heard(occasion, agent)
         return is_heard, real & bound.presence.is_sent(occasion, agent)
@@ -201,7 +201,7 @@ class _Seed(NamedTuple):
         """Returns the neighbours that each agent reaches in a slot."""
         bound = self.trial.presence
         assert bound is not None
-        occasion = bound.occasion(self.key, number)
+        occasion = bound.build_occasion(self.key, number)
         neighbours = jnp.asarray(self.trial.neighbours)
         return cut_neighbours(bound.presence, occasion, neighbours, takes_part)
 
@@ -367,7 +367,7 @@ def draw_rewards(
         released = trial.algorithm.release(reward, chance, trial.params)
         reward = checked("release", released, agent.shape, "f")
     if trial.presence is not None and trial.presence.static.corrupts:
-        occasion, one = trial.presence.occasion(key, number), jnp.ones_like(reward)
+        occasion, one = trial.presence.build_occasion(key, number), jnp.ones_like(reward)
         centre = jnp.asarray(trial.presence.centre)
         reward = trial.presence.presence.distort(occasion, agent, reward, one, centre)
     if not trial.shared:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from fmab_jax.algorithms.base import check_alike
+from fmab_jax.algorithms.base import check_equal_noise
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch, is_clearly_behind
 from fmab_jax.algorithms.families.private import Private, failure_parameter
 from fmab_jax.core.exchanges import Exchange, View
@@ -180,7 +180,7 @@ class NoisyMessages(Private, Elimination):
         """
         super().check_noise(problem, epsilon)
         if problem.presence is not None and problem.presence.loses_messages:
-            check_alike(self)
+            check_equal_noise(self)
         law = problem.rewards
         if math.isfinite(epsilon) and not self.noise.scales and law.sensitivity != 1.0:
             allowed = f"laplace or gaussian with {law.name} rewards, whose range is not 1"

@@ -151,8 +151,8 @@ class BoundPresence:
         """The presence, with traced floats."""
         return replace_fields(self.static, self.values)
 
-    def occasion(self, key: Array, number: Integer) -> Occasion:
-        """Returns a round, or a slot, of a seed."""
+    def build_occasion(self, key: Array, number: Integer) -> Occasion:
+        """Returns a round, or a slot, of a seed's key; numbers start at 1."""
         words = keys.stream_key(key, 0, keys.PRESENCE)
         return Occasion(words, number, jnp.asarray(self.agents))
 
