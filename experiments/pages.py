@@ -511,13 +511,16 @@ def _plans(numbers: Numbers) -> str:
     table = _write_table(
         (*heads, "candidates", "trials"), lines, ("---:", "---:", "---") + ("---:",) * 4
     )
+    question = (
+        f"{small['agents']} agents on a Watts-Strogatz graph of {small['edges']} edges, "
+        f"{small['arms']} arms, T = {write_count(int(small['T']))}, a leak of "
+        f"{float(small['leak']):g} and at most {small['links allowed']} links"
+    )
     return (
-        f"{table}\n\n{small['agents']} agents on a Watts-Strogatz graph of {small['edges']} edges, "
-        f"{small['arms']} arms, T = {write_count(int(small['T']))}, a leak of {small['leak']}, "
-        f"at most {small['links allowed']} links: the answer, within {100 * float(small['within']):g} % of "
-        f"the best of {small['candidates']} candidates, is `{small['answer']}`, with a regret of "
-        f"{_regret(small)} and {_write_links(small)} links. The race took "
-        f"{int(small['trials']):,} trials."
+        f"{table}\n\nThe question of the tutorial, with all candidates: {question}. Within "
+        f"{100 * float(small['within']):g} % of the best of {small['candidates']} candidates is "
+        f"`{small['answer']}`, with a regret of {_regret(small)}; the links of a run are "
+        f"{_write_links(small)}. The race took {int(small['trials']):,} trials."
     )
 
 
