@@ -213,10 +213,10 @@ def _first(results: dict[str, Any]) -> str:
         ]
         found.append(f"{min(seconds):.1f} to {max(seconds):.1f} s")
     return (
-        f"On the two cores, the first result of a fresh process takes {found[0]}, by algorithm, "
-        "where nothing is cached (50 agents, 100 arms, 100 seeds), and "
-        f"{found[1]} where the program was compiled before: `fmab` keeps programs, and so does "
-        "`fmab.use_compilation_cache()`."
+        f"On the two cores, the first result of a fresh process takes {found[0]}, depending on the "
+        "algorithm, where nothing is cached (50 agents, 100 arms, 100 seeds), and "
+        f"{found[1]} where the program was compiled before: `fmab` stores compiled programs; in "
+        "Python, `fmab.use_compilation_cache()` does."
     )
 
 

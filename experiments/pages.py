@@ -501,7 +501,9 @@ def _race(numbers: Numbers) -> str:
 def _plans(numbers: Numbers) -> str:
     """The answers of plans at six budgets, and on a small network."""
     heads = ("leak", "links", "answer at this leak", "regret at T", "links of a run")
-    *budgets, small = numbers.table("plans", holds="True")
+    budgets, (small,) = numbers.table("plans", edges="0"), numbers.table("plans", edges="40")
+    if any(row["holds"] != "True" for row in (*budgets, small)):
+        raise LookupError("a plan is not decided")
     lines = []
     for row in budgets:
         call = f"`{row['answer']}`" + (" *" if row["remark"] else "")
@@ -511,16 +513,14 @@ def _plans(numbers: Numbers) -> str:
     table = _write_table(
         (*heads, "candidates", "trials"), lines, ("---:", "---:", "---") + ("---:",) * 4
     )
-    question = (
-        f"{small['agents']} agents on a Watts-Strogatz graph of {small['edges']} edges, "
-        f"{small['arms']} arms, T = {write_count(int(small['T']))}, a leak of "
-        f"{float(small['leak']):g} and at most {small['links allowed']} links"
-    )
+    slots, leak = write_count(int(small["T"])), f"{float(small['leak']):g}"
     return (
-        f"{table}\n\nThe question of the tutorial, with all candidates: {question}. Within "
-        f"{100 * float(small['within']):g} % of the best of {small['candidates']} candidates is "
-        f"`{small['answer']}`, with a regret of {_regret(small)}; the links of a run are "
-        f"{_write_links(small)}. The race took {int(small['trials']):,} trials."
+        f"{table}\n\nA small network: {small['agents']} agents on a Watts-Strogatz graph of "
+        f"{small['edges']} edges, as in the tutorial, but each seed draws its {small['arms']} "
+        f"means from U[0, 1]; T = {slots}, a leak of {leak} and at most {small['links allowed']} "
+        f"links. `{small['answer']}` is within {100 * float(small['within']):g} % of the best of "
+        f"{small['candidates']} candidates. Its regret is {_regret(small)}, and the links of a run "
+        f"are {_write_links(small)}. The race took {int(small['trials']):,} trials."
     )
 
 

@@ -26,7 +26,7 @@ class Question(NamedTuple):
         links: Most links of a run.
         agents: M.
         arms: K, with means from U[0, 1].
-        slots: T over the horizon of the experiment.
+        stretch: T, as a multiple of the horizon of the experiment.
         within: x.
         graph: Graph of the agents.
     """
@@ -35,7 +35,7 @@ class Question(NamedTuple):
     links: int
     agents: int = 50
     arms: int = 100
-    slots: int = 1
+    stretch: int = 1
     within: float = 0.1
     graph: nx.Graph | None = None
 
@@ -55,14 +55,14 @@ def sweep(
     return [
         fmab.plan(
             fmab.Problem.uniform(agents=question.agents, arms=question.arms),
-            question.slots * horizon,
+            question.stretch * horizon,
             leak=question.leak,
             links=question.links,
             graph=question.graph,
             within=question.within,
             confidence=CONFIDENCE,
             max_seeds=most_seeds,
-            store=store and store.with_name(f"{store.name}-{question.leak:g}"),
+            store=store and store.with_name(f"{store.name}-{question.agents}-{question.leak:g}"),
             progress=True,
         )
         for question in QUESTIONS
@@ -78,7 +78,7 @@ def draw(results: Mapping[int, Sequence[Plan]], folder: Path) -> list[Path]:
                 {
                     "agents": question.agents,
                     "arms": question.arms,
-                    "T": question.slots * horizon,
+                    "T": question.stretch * horizon,
                     "edges": 0 if question.graph is None else question.graph.number_of_edges(),
                     "leak": question.leak,
                     "links allowed": question.links,

@@ -305,11 +305,11 @@ def _adapt_to_presence(
 
 
 def check_equal_noise(algorithm: Algorithm) -> None:
-    """Refuses an epsilon by agent where agents may be absent: nobody knows whose noise is left."""
+    """Refuses a parameter by agent where agents may be absent: whose noise is left is unknown."""
     for name, parameter in parameters_of(type(algorithm)).items():
         if isinstance(parameter.kind, PerAgent) and isinstance(getattr(algorithm, name), tuple):
             allowed = "one number where agents may be absent"
-            refuse(name, algorithm.plain()[name], allowed, "give all the same epsilon")
+            refuse(name, algorithm.plain()[name], allowed, "give all agents the same number")
 
 
 def coalition_of(

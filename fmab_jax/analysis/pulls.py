@@ -299,8 +299,8 @@ def _build_near_decisions(
 ) -> tuple[_Data, ...]:
     """Returns data in which noise, or the changed reward, decides which arm stays.
 
-    The first arm is better by so much that noise lets the second one leave with some chance: noise
-    of Laplace's law, whatever the mechanism.
+    The first arm is better by so much that noise lets the second one leave with some chance. The
+    data are chosen with Laplace noise, whatever the mechanism.
     """
     rng, data, noise = np.random.default_rng(0), [], np.zeros(1)
     all_report = exchange.reporting == exchange.agents or trial.alone

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from fmab_jax.cli.options import Call, option, rename_fields
 from fmab_jax.errors import refuse
 from fmab_jax.files import check_path, whole_file
-from fmab_jax.parameters import LEAK, UNSET, VIEW, Choice, Flag, Real, Whole, parameters_of
+from fmab_jax.parameters import LEAK, UNSET, VIEW, Choice, Flag, Kind, Real, Whole, parameters_of
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -62,9 +62,13 @@ class Options:
     """Give all seeds the means that this seed would draw."""
     rewards: str | None = option(None, metavar="LAW", default_text="bernoulli, or a file's ratings")
     """Reward law."""
-    world: str | None = option(None, metavar="WORLD", default_text="means do not change")
+    world: str | None = option(
+        None, kind=Kind(none_label="none"), metavar="WORLD", default_text="means do not change"
+    )
     """How means change, such as drifting:3."""
-    presence: str | None = option(None, metavar="PRESENCE", default_text="all are present")
+    presence: str | None = option(
+        None, kind=Kind(none_label="none"), metavar="PRESENCE", default_text="all are present"
+    )
     """Who takes part in a round, such as absent:0.1."""
     leak: float | None = option(1.0, kind=LEAK.kind)
     """What one reward leaks in the view; none for no noise."""
@@ -89,7 +93,8 @@ class Options:
     confidence: float = option(0.95, kind=Real())
     """Chance that this holds, at least."""
     candidates: str | None = option(None, metavar="STUDY.toml", default_text="all known algorithms")
-    """A study file whose configurations race. Its problem is that of the plan, or states sizes."""
+    """A study file whose configurations race. Its horizon is that of the plan, and so is its
+    problem, if it states more than agents and arms."""
     proven: bool = option(False, kind=Flag())
     """Leave out values that the sources' theorems do not cover."""
     strict: bool = option(False, kind=Flag())
@@ -221,7 +226,8 @@ def _read_means(options: Options) -> Problem:
 
     for name in ("arms", "fixed_instance", "world"):
         if (value := getattr(options, name)) is not None:
-            refuse(name, value, "left out with means", "the file fixes it")
+            remedy = "drop one" if name == "world" else "the file fixes it"
+            refuse(name, value, "left out with means", remedy)
     error = options.means_error or 0.0
     problems = [
         Problem.from_file(path, options.agents, options.rewards, options.presence, error)
@@ -284,10 +290,12 @@ def _read_candidates(options: Options, problem: Problem) -> list[Algorithm] | No
 
 
 def _check_study_problem(studied: Problem, problem: Problem, options: Options) -> None:
-    """Refuses candidates of a study that is about another problem."""
+    """Refuses candidates of a study that is about another problem; errors of means may differ."""
     from fmab_jax.core.problems import Problem
 
-    if studied not in (problem, Problem.uniform(problem.agents, problem.arms)):
+    plain = Problem.uniform(problem.agents, problem.arms)
+    described = [x.describe() | {"kind": "", "means_error": 0} for x in (studied, problem, plain)]
+    if described[0] not in described[1:]:
         allowed = "a study of the plan's problem, or one that states agents and arms alone"
         refuse("candidates", options.candidates, allowed, "state the same problem in both")
 
@@ -321,7 +329,7 @@ def write_command(
             text = "none" if value is None else parameter.kind.plain(value)
         elif isinstance(parameter.kind, Flag):
             text = str(value).lower()
-        elif (typed := getattr(options, name, None)) is not None:
+        elif name in ("graph", "components") and (typed := getattr(options, name)) is not None:
             # The file of a graph, if the algorithm has this graph.
             text = str(typed) if parameter.kind.check(name, typed, "") == value else text
         words += [f"--{name.replace('_', '-')}", str(text)]
@@ -391,14 +399,14 @@ def build_document(answer: Plan, command: str) -> dict[str, object]:
 def write_statement(answer: Plan) -> str:
     """Writes how good the answer surely is."""
     share, confidence = f"{100 * answer.within:.3g} %", f"{100 * answer.confidence:.12g} %"
+    number = f"{answer.candidates} candidate{'s' * (answer.candidates != 1)}"
     if answer.holds:
-        number = f"{answer.candidates} candidate{'s' * (answer.candidates != 1)}"
         return f"Within {share} of the best of {number}, with {confidence} confidence:"
     if answer.within > 10.0:
         share = f"a factor of {1.0 + answer.within:,.0f}"
-    bound = f"surely within {share} of the best" if math.isfinite(answer.within) else "not sure"
+    bound = f"surely within {share} of the best" if math.isfinite(answer.within) else "no bound yet"
     return (
-        f"Not decided. The leader of {answer.candidates} candidates so far, {bound} (confidence "
+        f"Not decided. The leader of {number} so far, {bound} (confidence "
         f"{confidence}); it needs {answer.missing_seeds:,} more seeds or so:"
     )
 

@@ -2,7 +2,7 @@
 
 By default every known algorithm, plug-ins too, over a grid of its own parameters: a parameter
 states the values to try (`fmab_jax.parameters.Parameter.grid`), a flag is tried both ways, and
-round budgets are those that the links allow.
+round budgets are those that the budgets of links, numbers and bits allow.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from fmab_jax.errors import PlainText, Refusal, choice, count, flag, real, refus
 from fmab_jax.parameters import LEAK, UNSET, VIEWS, Flag, parameters_of
 from fmab_jax.run.configs import bind, build_exchange
 
-# Round budgets to try, as parts of the largest that the links allow.
+# Round budgets to try, as parts of the largest that other budgets allow.
 _PARTS = (1.0, 0.5, 0.25)
-# Round budgets to try where nothing limits links.
+# Round budgets to try where no other budget limits them.
 _ROUNDS = (None, 3, 10)
 _ROUNDS_NAME = "rounds"
 # Policies that choose in every slot take part up to so many slots x agents x arms.
@@ -69,7 +69,8 @@ class Candidate(NamedTuple):
 
     Attributes:
         algorithm: Configured.
-        label: Its call, such as "kl_se(growth=1.5, split=True)", without the noise.
+        label: Its call, such as "kl_se(growth=1.5, split=True)"; with noise and network only if
+            another candidate has the same call without them.
         is_sure: Whether its structure keeps all budgets, whatever happens.
         remark: What no theorem covers; "" for nothing.
     """
@@ -184,6 +185,9 @@ def list_candidates(setting: Setting) -> tuple[list[Candidate], list[str]]:
         reason = "; ".join(dict.fromkeys(notes)) or "no algorithm bounds this leak"
         # The notes end with the budget that a round exceeds.
         field = next((x for x in Round._fields if any(n.endswith(f" {x}") for n in notes)), "leak")
+        if field == "leak" and notes:
+            allowed = f"at least one that fits the problem: {reason}"
+            refuse("candidates", PlainText("none"), allowed, "change the problem, or give some")
         remedy = "allow more, or another structure"
         refuse(field, getattr(setting, field), f"more: {reason}", remedy)
     return list(candidates.values()), list(dict.fromkeys(notes))
@@ -236,11 +240,17 @@ def _check_leak(candidate: Candidate, setting: Setting) -> None:
     if setting.leak is None:
         return
     problem = setting.problem
-    leak = find_leak(candidate.algorithm, problem.agents, setting.view, presence=problem.presence)
-    # NaN: without messages nobody has the view.
+    views = (setting.view, VIEWS[0])
+    leaks = [
+        find_leak(candidate.algorithm, problem.agents, view, presence=problem.presence)
+        for view in views
+    ]
+    # Where nobody sees sums alone, messages may be seen. NaN: there are no messages.
+    leak = leaks[1] if math.isnan(leaks[0]) else leaks[0]
     if leak > setting.leak * (1.0 + 1e-9):
         allowed = f"configurations that leak at most {setting.leak:g} in the view of {setting.view}"
-        value = f"{candidate.label}, which leaks {leak:g}"
+        call = write_call(candidate.algorithm, is_whole=True)
+        value = f"{call}, which leaks {leak:g}"
         refuse("candidates", PlainText(value), allowed, "see fmab_jax.at_leak")
 
 
@@ -287,15 +297,16 @@ def cost_of_round(algorithm: Algorithm, exchange: Exchange, arms: int) -> Round:
 
 def write_call(algorithm: Algorithm, *, is_whole: bool = False) -> str:
     """Writes a configuration as a call; unless it is whole, without noise and network."""
-    hidden = () if is_whole else (*NOISE, "graph", "components")
-    values = {
-        name: parameter.kind.label(value)
-        if name in (*NOISE, "graph", "components")
-        else repr(value)
-        for name, parameter in parameters_of(type(algorithm)).items()
-        if name not in hidden and (value := getattr(algorithm, name)) != parameter.default
-    }
-    return f"{algorithm.name}({', '.join(f'{name}={text}' for name, text in values.items())})"
+    networks = ("graph", "components")
+    texts = {}
+    for name, parameter in parameters_of(type(algorithm)).items():
+        value = getattr(algorithm, name)
+        if value == parameter.default or (name in (*NOISE, *networks) and not is_whole):
+            continue
+        # A graph of one's own may have no name.
+        label = parameter.kind.label(value) or "..."
+        texts[name] = label if name in (*NOISE, *networks) else repr(value)
+    return f"{algorithm.name}({', '.join(f'{name}={text}' for name, text in texts.items())})"
 
 
 def _configure_all(

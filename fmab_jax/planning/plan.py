@@ -18,7 +18,7 @@ from fmab_jax.core.problems import Problem
 from fmab_jax.errors import Refusal, count, flag, real, refuse
 from fmab_jax.files import check_path
 from fmab_jax.parameters import VIEWS, parameters_of
-from fmab_jax.planning.candidates import Setting, check_setting, select_candidates
+from fmab_jax.planning.candidates import Setting, check_setting, select_candidates, write_call
 from fmab_jax.planning.pruning import prune
 from fmab_jax.planning.race import Goal, Verdict, race
 from fmab_jax.planning.runs import (
@@ -38,7 +38,7 @@ class Plan(NamedTuple):
 
     Attributes:
         algorithm: The configuration to run.
-        label: Its call, without the noise.
+        label: Its call; noise and network are in it only where another candidate has the same one.
         holds: Whether its mean regret is within ``within`` of the best candidate's, as asked.
         within: The x that is shown; larger than asked where seeds or time were spent before.
         confidence: Of this statement.
@@ -121,8 +121,8 @@ def plan(
     most (1 + ``within``) times as large in mean regret as the best of all. The bounds hold at every
     look and for all pairs of candidates together: Student's, which are asymptotic, or with
     ``strict`` Bernstein's. Rare large regrets have a bound of their own (Chernoff), up to the
-    largest regret that a run can have. Links are a maximum: a candidate keeps
-    the budget by its structure, or in at least 99 % of its runs, surely.
+    largest regret that a run can have. A budget is for single runs: a
+    candidate keeps it by its structure, or in at least 99 % of its runs, surely.
 
     Args:
         problem: Agents, arms and means.
@@ -229,10 +229,12 @@ def _refuse_budget(setting: Setting, runs: Runs) -> NoReturn:
     least = runs.find_least()
     budgets = {name: getattr(setting, name) for name in least}
     finite = [name for name, budget in budgets.items() if math.isfinite(budget)]
-    # Where each budget alone can be kept, no candidate keeps all of them.
-    name = next((name for name in finite if least[name] > budgets[name]), finite[0])
-    allowed = f"more: every candidate exceeds a budget, the least of a run is {least[name]:g}"
-    refuse(name, budgets[name], allowed, "allow more")
+    for name in finite:
+        if least[name] > budgets[name]:
+            allowed = f"more: every candidate exceeds it, the least of a run is {least[name]:g}"
+            refuse(name, budgets[name], allowed, "allow more")
+    allowed = "more: every candidate exceeds a budget in more than one run in a hundred"
+    refuse(finite[0], budgets[finite[0]], allowed, "allow more")
 
 
 def find_largest_gap(problem: Problem) -> float:
@@ -241,7 +243,7 @@ def find_largest_gap(problem: Problem) -> float:
         return 1.0
     means, law = problem.means.mean(axis=0), problem.rewards
     if problem.world is not None:
-        # Later segments draw means from [0, 1].
+        # `World.means` are in [0, 1], or between the first ones.
         means = np.append(means, (0.0, 1.0))
     gap = float(means.max() - means.min()) + 2.0 * normal.LARGEST * problem.means_error
     return min(gap, law.high - law.low)
@@ -311,7 +313,7 @@ def _find_front(
             candidate = runs.candidates[frugal]
             front[f"at most {half:g} links"] = candidate.label, candidate.algorithm
     if setting.leak is not None and (cautious := _lower_leak(winner.algorithm, setting)):
-        label = f"{winner.label} at a leak of {setting.leak / 10:g}"
+        label = f"{write_call(winner.algorithm)} at a leak of {setting.leak / 10:g}"
         front[f"a leak of {setting.leak / 10:g}"] = label, cautious
     return front
 

@@ -70,7 +70,7 @@ class Verdict(NamedTuple):
         seeds: [candidate] seeds of each.
         means: [candidate] mean regret of each.
         looks: Looks that were taken.
-        missing: Estimate of how many more seeds the goal needs, each for the survivors; 0 if it
+        missing: Estimate of how many more seeds the goal needs, for the leader; 0 if it
             holds.
     """
 
@@ -189,7 +189,7 @@ class _Bounds(NamedTuple):
         margins = {j: pair.margin(x) for j, pair in pairs.items()}
         holds = keeps[leader] and all(margin >= rare for margin in margins.values())
         within = _find_within(pairs.values(), rare)
-        survivors = [leader, *(j for j in others if pairs[j].margin(0.0) < rare)]
+        survivors = [leader, *(j for j in others if pairs[j].margin(0.0) <= rare)]
         verdict = verdict._replace(
             winner=leader,
             keeps=keeps[leader],

@@ -137,7 +137,7 @@ class Runs:
         name = f"seeds-{self.root_seed}-{level}"
         root = hashlib.sha256(f"{self.root_seed} {level}".encode()).digest()[:4]
         store = None if self.store is None else self.store / name
-        with self._refuse_another_problem():
+        with self._rename_store_refusal():
             data = sweep(
                 algorithms,
                 self.setting.problem,
@@ -154,7 +154,7 @@ class Runs:
         return [extract_trials(data.isel(algorithm=place)) for place in range(len(algorithms))]
 
     @contextmanager
-    def _refuse_another_problem(self) -> Iterator[None]:
+    def _rename_store_refusal(self) -> Iterator[None]:
         """Turns a sweep's refusal of its store into one of the plan's folder."""
         try:
             yield

@@ -113,7 +113,7 @@ def _tabulate_race(document: Record) -> Table:
     rows = []
     infeasible = {*document["infeasible"]}
     for row in sorted(document["race"], key=_rank):
-        state = "not surely worse" if row["survives"] else "worse"
+        state = "not surely worse" if row["survives"] else "surely worse"
         state = "exceeds a budget" if row["label"] in infeasible else state
         seeds, regret = f"{row['seeds']:,}", _write_number(row["regret"])
         rows.append([row["label"], state, regret, seeds])

@@ -225,7 +225,7 @@ def test_tables_of_speeds_have_their_units(tmp_path):
         "script does 400 trials a second on the two cores, and a plain JAX script 2,000 on the GPU"
         in short[-1]
     )
-    assert "takes 5.0 to 8.0 s, by algorithm, where nothing" in short[-1]
+    assert "takes 5.0 to 8.0 s, depending on the algorithm, where" in short[-1]
     assert "and 1.5 to 2.5 s where" in short[-1]
     page, readme = tmp_path / "page.md", tmp_path / "README.md"
     for path in (page, readme):

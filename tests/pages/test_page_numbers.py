@@ -152,7 +152,9 @@ SEES, PROMISES = (f"docs/privacy.md: {head}" for head in ("Who sees what", "What
 DONE, AUDIT = (f"docs/privacy_audit.md: {head}" for head in ("What is done", "What it finds"))
 PRIVATE, KLSE = "docs/semantics.md: Privacy", "docs/theory.md: KL-SE"
 SUITES = "docs/benchmark.md: The suites, version 1"
-TRUE, PLANS = (f"docs/plan.md: {head}" for head in ("Is it true?", "Six budgets"))
+TRUE, PLANS = (
+    f"docs/plan.md: {head}" for head in ("Is it true?", "Six budgets and a small network")
+)
 MEMORY = "docs/gpu.md: Batches and memory"
 BINS, LOOKS = (
     f"docs/sweeps.md: {head}" for head in ("Curves or a summary", "Until it is precise enough")

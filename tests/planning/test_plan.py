@@ -97,8 +97,10 @@ def test_the_largest_gap_covers_what_seeds_may_draw():
 
 def test_arms_of_one_mean_end_the_race():
     """Would catch a race that goes on until it tells regrets of 0 apart."""
-    answer = fmab.plan(fmab.Problem([0.5, 0.5], 3), 300, leak=1, candidates=[fmab.kl_se(1)])
-    assert answer.holds and answer.regret.max == 0 and answer.seeds == 200
+    candidates = [fmab.kl_se(1), fmab.kl_se(1, rounds=1)]
+    answer = fmab.plan(fmab.Problem([0.5, 0.5], 3), 300, leak=1, candidates=candidates)
+    assert answer.holds and answer.regret.max == 0 and answer.seeds == 400
+    assert set(answer.survivors) == {"kl_se()", "kl_se(rounds=1)"}
 
 
 def test_candidates_keep_leak_and_links():
@@ -141,8 +143,9 @@ def test_a_candidate_without_messages_is_no_leak():
     silent = [fmab.uniform_play(), fmab.kl_se(1)]
     labels = [x.label for x in check_candidates(silent, Setting(PROBLEM, 2000, 1.0))]
     assert labels == ["uniform_play()", "kl_se()"]
-    with pytest.raises(Refusal, match="ucb1.* which leaks inf: must be configurations that leak"):
-        check_candidates([fmab.ucb1()], Setting(PROBLEM, 2000, 1.0, "actions"))
+    for loud, view in ((fmab.ucb1(), "actions"), (fmab.kl_se_graph(None, "ring"), "sum")):
+        with pytest.raises(Refusal, match="which leaks inf: must be configurations that leak"):
+            check_candidates([loud], Setting(PROBLEM, 2000, 1.0, view))
 
 
 def test_trials_are_read_seed_by_seed():
@@ -168,7 +171,7 @@ def test_trials_are_read_seed_by_seed():
         ({"view": "all"}, "view='all': must be 'messages' or 'sum' or 'actions'"),
         (
             {"candidates": [fmab.kl_se(3)]},
-            "candidates=kl_se(), which leaks 3: must be configurations that leak at most 1",
+            "candidates=kl_se(epsilon=3), which leaks 3: must be configurations that leak at",
         ),
         (
             {"links": 9999, "bits": 1, "candidates": FIELD[:1]},
@@ -188,6 +191,14 @@ def test_trials_are_read_seed_by_seed():
         ),
         ({"max_seeds": 10}, "max_seeds=10: must be a whole number in [200"),
         ({"numbers": 1, "candidates": FIELD[:1]}, "numbers=1.0: must be more: every candidate"),
+        (
+            {"problem": fmab.Problem([0.9, 0.1], 5, "gaussian:1"), "view": "sum"},
+            "candidates=none: must be at least one that fits the problem: left out",
+        ),
+        (
+            {"problem": fmab.Problem([0.9, 0.1], 5, means_error=0.1), "means_error": 0.1},
+            "means_error=0.1: must be left out: the problem states an error already",
+        ),
         ({"server": False, "candidates": FIELD}, "candidates='kl_se(rounds=1)': must be one that"),
         (
             {"proven": True, "candidates": [fmab.cdp_mab(epsilon_message=1, scale=0.3)]},
@@ -267,6 +278,12 @@ def test_several_files_of_means_count_with_the_error_that_they_show(tmp_path, ca
     assert "--means-error 0.1: must be left out with several files" in capsys.readouterr().err
     assert main(words) == 2
     assert "--out: must be given with several files of means" in capsys.readouterr().err
+    assert main([*words, "--out", str(store), "--world", "drifting:2"]) == 2
+    assert "--world drifting:2: must be left out with means" in capsys.readouterr().err
+    chances = [[[0.5, 0.5], [0.2, 0.8], [0.6, 0.4]]]
+    np.savez(tmp_path / "ratings.npz", levels=[0.0, 1.0], probabilities=chances)
+    assert main([*words, str(tmp_path / "ratings.npz"), "--out", str(store)]) == 2
+    assert "must be a file of means: ratings are not averaged" in capsys.readouterr().err
 
 
 def test_a_command_loads_the_plug_ins_of_its_plan(tmp_path, capsys):
@@ -393,3 +410,26 @@ def test_an_input_is_not_overwritten_by_an_average(tmp_path, capsys):
     assert main(["plan", "--agents", "5", "--means", *files, "--out", str(tmp_path)]) == 2
     assert "must be outside the folder of the plan" in capsys.readouterr().err
     assert (tmp_path / "means.csv").read_text() == rows["means.csv"]
+
+
+def test_an_answer_that_is_not_decided_says_what_holds(tmp_path, capsys):
+    """Would catch a bare winner, means of two kinds side by side, and a budget without its use."""
+    study = tmp_path / "study.toml"
+    (tmp_path / "means.csv").write_text("0.9,0.85\n")
+    study.write_text(
+        STUDY.replace("'ddp'", "'kl_se'")
+        .replace("graph = ['ring', 'star']", "rounds = [1, 2]")
+        .replace("epsilon_message", "epsilon")
+        .replace("arms = 2", f"means = '{tmp_path / 'means.csv'}'")
+    )
+    words = ["plan", "--agents", "5", "--means", str(tmp_path / "means.csv"), "--horizon", "300"]
+    words += ["--means-error", "0.05", "--candidates", str(study), "--max-seeds", "200"]
+    assert main([*words, "--within", "0.001", "--confidence", "0.999999"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert text.startswith("Not decided. The leader of 2 candidates so far,")
+    assert "(confidence 99.9999 %)" in text and "Not surely worse: kl_se(" in text
+    assert " numbers " in text and " bits " in text
+    raced = re.search(
+        r"second kl_se\(rounds=\d\): ([\d,]+) in the race, the answer ([\d,]+) ", text
+    )
+    assert raced and f"regret at T {raced[2]} " not in text

@@ -59,6 +59,15 @@ def test_a_tie_ends_the_race():
     assert set(verdict.survivors) == {0, 1, 2}
 
 
+def test_rare_losses_that_no_seed_shows_keep_a_rival_alive():
+    """Would catch a rival that is out although losses of the leader may still cost more."""
+    few = GOAL._replace(worst=500_000.0, most=400)
+    verdict = play(gamma([100.0, 130.0], 1), 2, few)
+    assert not verdict.holds and verdict.winner == 0 and verdict.survivors == (0, 1)
+    verdict = play(gamma([100.0, 130.0], 1), 2, few._replace(worst=500.0, most=2**16))
+    assert verdict.survivors == (0,)
+
+
 def test_the_share_of_right_answers_is_as_stated():
     """Would catch bounds without a correction for looks and pairs: 19 candidates 7 % worse."""
     means = [100.0, *np.full(19, 107.0)]

@@ -5,6 +5,7 @@ import pickle
 import shlex
 import signal
 import time
+from unittest.mock import patch
 
 import pytest
 from refusals import refuses
@@ -115,6 +116,17 @@ def test_workers_give_the_bytes_of_one_process(tmp_path, whole, client):
     assert second.trials == 0
     # Without a store, the same values.
     assert values(swept(None, chunk=4, client=client)) == values(data)
+
+
+def test_a_plan_on_workers_has_the_answer_of_one_process(client):
+    """Would catch a client that a plan does not pass on, or seeds that workers draw anew."""
+    candidates = [fmab.kl_se(1, rounds=rounds) for rounds in (1, None)]
+    options = {"leak": 1, "candidates": candidates, "max_seeds": 200}
+    problem = fmab.Problem([0.9, 0.5], agents=3)
+    with patch.object(client, "submit", side_effect=client.submit) as submit:
+        answer = fmab.plan(problem, 100, client=client, **options)
+    due = fmab.plan(problem, 100, **options)
+    assert submit.called and answer._replace(elapsed_s=0) == due._replace(elapsed_s=0)
 
 
 def test_a_worker_that_is_killed_costs_nothing(tmp_path, whole, client):

@@ -62,6 +62,8 @@ class World(Variant):
     def means(self, words: Words, first: PerArm) -> Float[Array, "segment arm"]:
         """Returns the global mean rewards of each segment; pure, in JAX, in float64.
 
+        They are in [0, 1], or between the smallest and the largest of ``first``.
+
         Args:
             words: Key of the world's random numbers, for `fmab_jax.core.keys.uniform`.
             first: The means that the problem draws or fixes, usually those of the first segment.
