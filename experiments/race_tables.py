@@ -78,13 +78,14 @@ def write_sentences(rows: Sequence[Row]) -> str:
         name: [row for row in rows if row["procedure"] == name] for name in (UNIFORM, HALVING, KN)
     }
     right = [
-        f"{name} in {sum(int(row['right']) for row in group):,}" for name, group in rivals.items()
+        f"{name} {sum(int(row['right']) for row in group):,}" for name, group in rivals.items()
     ]
     costs = {row["problem"]: int(row["seeds"]) for row in rows if row["procedure"] == RACE}
     ratios = [costs[row["problem"]] / int(row["seeds"]) for row in rivals[KN]]
-    races = sum(int(row["races"]) for row in rivals[KN])
+    numbers = [int(row["races"]) for row in rivals[KN]]
     lines.append(
-        f"* *Rivals* are right in this many of {races:,} races: {', '.join(right)}. The race takes "
+        f"* *Rivals*: right answers in {sum(numbers):,} races, {min(numbers):,} for each problem: "
+        f"{', '.join(right)}. The race takes "
         f"{min(ratios):.1f} to {max(ratios):.1f} times the seeds of KN. It bounds rare losses and "
         "rare luck, and KN does not. Uniform and halving need a number of seeds, which they get "
         "from the race."

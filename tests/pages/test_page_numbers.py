@@ -163,6 +163,7 @@ N = r"([\d,.]*\d)"
 # Section, what stands there once, and the values of its groups.
 NOISES = "docs/own_mechanism.md: Which noise wins where"
 SOURCES = (
+    (TRUE, rf"stops at {N} seeds of a candidate", lambda: [race_laws.MOST]),
     (
         PLANS,
         rf"{N} agents, {N} arms.*?within {N} % of the best.*?over {N} fresh seeds",

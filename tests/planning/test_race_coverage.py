@@ -214,7 +214,7 @@ def test_the_page_says_what_the_rows_say(tmp_path):
         "*Race, strict*: 41 of 50 end with the goal; 9 stop at the most seeds. 46 state an x"
         in text
     )
-    assert "; 2 of these" in text and "uniform in 47, halving in 46, KN in 45. The race" in text
+    assert "; 2 of these" in text and "uniform 47, halving 46, KN 45. The race" in text
     assert "takes 1.0 to 1.0 times" in text
     assert "| slip | hard | 38.1 [44.4, 98.1] | 1,006 | 98.1 [44.4, 98.1] | 1,000 |" in text
     assert "is 1.0012 [1.0012, 1.0012] on average" in text
