@@ -38,6 +38,10 @@ ROWS = fmab.Problem(np.clip(MEANS + np.linspace(-0.1, 0.1, 11)[:, None], 0, 1))
 T = 20_000
 
 
+# Variables that no seed changes.
+_STATED = {"seeds", "number_bits"}
+
+
 def run(algorithm, problem=UNIFORM, horizon=T, **options):
     """Returns what computes one row: a run of a few seeds."""
     options = {"seeds": 12, "times": 20, "batch": 8} | options
@@ -50,7 +54,8 @@ def whole(algorithm, problem, horizon=5000):
 
     def digest():
         data = fmab.simulate(algorithm, problem, horizon, **few)
-        return _digest([data[name].values for name in sorted(data.data_vars) if name != "seeds"])
+        names = sorted({*data.data_vars} - _STATED)
+        return _digest([data[name].values for name in names])
 
     return digest
 

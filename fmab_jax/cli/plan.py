@@ -53,7 +53,8 @@ class Options:
     """T, slots that every agent plays; such as 2e5."""
     means: tuple[str, ...] = option((), metavar="FILE", default_text="each seed draws its own")
     """Fixed means, .csv or .npz; one row is shared by as many agents as --agents says. Several
-    files estimate the same means: the plan uses their average, with the error that they show."""
+    files estimate the same means: the plan uses their average, with the error that they show, and
+    writes it to the folder of --out."""
     means_error: float | None = option(None, kind=Real(low=0.0), default_text="the means are exact")
     """Standard error of the means in FILE: each seed draws normal means around them."""
     fixed_instance: int | None = option(None, kind=Whole(), default_text="off")
@@ -86,9 +87,9 @@ class Options:
     """Whether there is a server."""
     secure: bool = option(False, kind=Flag())
     """There is a secure sum over agents, which hides single messages."""
-    within: float = option(0.05, kind=Real())
+    within: float = option(0.05, kind=Real(low=0.0, high=10.0, open_low=True))
     """x: the answer's mean regret is at most 1 + x times that of the best candidate."""
-    confidence: float = option(0.95, kind=Real())
+    confidence: float = option(0.95, kind=Real(low=0.0, high=1.0, open_low=True, open_high=True))
     """Chance that this holds, at least."""
     candidates: str | None = option(None, metavar="STUDY.toml", default_text="all known algorithms")
     """A study file whose configurations race. Its horizon is that of the plan, and so is its
@@ -98,9 +99,9 @@ class Options:
     strict: bool = option(False, kind=Flag())
     """Bounds that need no normal means; they take more seeds."""
     time: str | None = option(None, metavar="TIME", default_text="no limit")
-    """When the race stops at its next look, such as 90s, 10m or 2h."""
+    """When the race stops at its next look, such as 90s, 10m or 2h; fresh seeds come after it."""
     max_seeds: int = option(10**6, kind=Whole())
-    """Most seeds of a candidate."""
+    """Most seeds of a candidate, at least 200."""
     root_seed: int = option(0, kind=Whole(high=2**32 - 1))
     """Selects all randomness."""
     out: str | None = option(None, metavar="FOLDER", default_text="trials are not kept")
@@ -190,7 +191,8 @@ def _write_means(path: Path, problem: Problem) -> Path:
     import numpy as np
 
     with whole_file(path) as temporary:
-        np.savetxt(temporary, np.asarray(problem.means), fmt="%.17g", delimiter=",")
+        rows = [",".join(map(repr, row)) for row in np.asarray(problem.means).tolist()]
+        temporary.write_text("\n".join(rows) + "\n", "utf-8")
     return path
 
 
@@ -260,8 +262,10 @@ def _average(problems: list[Problem], options: Options) -> Problem:
             refuse("means", path, "a file of means: ratings are not averaged", "give it alone")
         if estimate.shape != estimates[0].shape:
             refuse("means", path, f"a file of means of the size of {options.means[0]}", "see both")
-    means = np.mean(estimates, axis=0)
+    # As many digits as a reader wants to see in the command.
+    means = np.asarray(np.mean(estimates, axis=0)).round(12)
     error = math.sqrt(float(np.var(estimates, axis=0, ddof=1).mean()) / len(estimates))
+    error = float(f"{error:.3g}")
     is_shared = len(means) == 1 and options.agents is not None
     rows = means[0] if is_shared else means
     law, presence = problems[0].rewards, problems[0].presence

@@ -38,6 +38,7 @@ _MAX_ENTRIES = 1 << 27
 # Probabilities with a smaller error of their sum are scaled to 1.
 _SUM_ERROR = 1e-9
 _BERNOULLI = Bernoulli()
+_ROWS = "leave agents out: a row is an agent, a column is an arm"
 # Largest standard error of means without a range.
 _MOST_ERROR = 1e6
 
@@ -621,6 +622,6 @@ def _collapse_equal_rows(
             refuse("agents", None, f"given with {field} of one agent", remedy)
         return array[None], agents
     if agents is not None and agents != len(array):
-        refuse("agents", agents, f"{len(array)}, the rows of {field}", "leave agents out")
+        refuse("agents", agents, f"{len(array)}, the rows of {field}", _ROWS)
     agents = len(array)
     return (array[:1].copy() if np.ptp(array, axis=0).max() == 0 else array), agents

@@ -65,7 +65,7 @@ def write_statement(answer: Plan) -> str:
     bound = f"surely within {share} of the best" if math.isfinite(answer.within) else "no bound yet"
     return (
         f"Not decided. The leader of {number} so far, {bound} (confidence "
-        f"{confidence}); it needs {answer.missing_seeds:,} more seeds or so:"
+        f"{confidence}); it needs {answer.missing_seeds:,} more seeds of its own or so:"
     )
 
 
@@ -97,6 +97,9 @@ def write_answer(answer: Plan, command: str) -> list[str]:
     if not answer.holds and len(answer.survivors) > 1:
         names = ", ".join(answer.survivors[:8])
         lines += textwrap.wrap(f"Not surely worse: {names}", 80)
+    if not answer.holds:
+        text = "With a larger --time or --max-seeds and the same --out the race goes on."
+        lines += textwrap.wrap(text, 80)
     lines += [
         "",
         *textwrap.wrap(

@@ -365,16 +365,19 @@ def _configure(
         (budget / part if part else math.inf, part, unit)
         for part, budget, unit in zip(cost, budgets, Round._fields, strict=True)
     )
-    name = owner.title or owner.name
+    share = parameters.get("participation", 1.0)
+    name = (
+        f"{owner.title or owner.name} ({exchange.name}" + f", p = {share:g}" * (share < 1.0) + ")"
+    )
     if most < 1.0:
-        notes.append(f"a round of {name} ({exchange.name}) takes {part:,.0f} {unit}")
+        notes.append(f"a round of {name} takes {part:,.0f} {unit}")
         return
     if _ROUNDS_NAME not in parameters_of(owner):
         yield algorithm
         return
     rounds: tuple[int | None, ...] = _ROUNDS
     if math.isfinite(most):
-        notes.append(f"{name} ({exchange.name}): at most {most:,.0f} rounds within the budgets")
+        notes.append(f"{name}: at most {math.floor(most):,} rounds within the budgets")
         rounds = (None, *sorted({max(1, math.floor(most * part)) for part in _PARTS}))
     for value in rounds:
         try:

@@ -264,13 +264,14 @@ def test_several_files_of_means_count_with_the_error_that_they_show(tmp_path, ca
     words += ["--format", "json", "--means", *map(str, files)]
     assert main([*words, "--out", str(store)]) == 0
     answer = json.loads(capsys.readouterr().out)
-    error = math.sqrt((0.05**2 + 0.01**2) / 3)
+    error = float(f"{math.sqrt((0.05**2 + 0.01**2) / 3):.3g}")
     candidate = [fmab.kl_se(1, rounds=1)]
     problem = fmab.Problem(np.mean(rows, axis=0), agents=5, means_error=error)
     due = fmab.plan(problem, 500, leak=1, candidates=candidate).regret
     assert answer["regret"] == pytest.approx(due._asdict())
     command = answer["command"].split()
     assert command[command.index("--means") + 1] == str(store / "means.csv")
+    assert (store / "means.csv").read_text() == "0.85,0.71,0.5\n"
     assert float(command[command.index("--means-error") + 1]) == pytest.approx(error)
     assert main([*command[1:], "--seeds", "5", "--no-figure", "--no-data"]) == 0
     capsys.readouterr()
