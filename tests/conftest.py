@@ -7,6 +7,7 @@ import functools
 import gc
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,23 @@ def _lay_out(item: pytest.Item) -> None:
     whole = _laid_out()
     marked = item.get_closest_marker("as_users_see_it")
     ConstrainedLayoutEngine.execute = whole if marked else lambda *_: None  # type: ignore[method-assign]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forget_plugins() -> Iterator[None]:
+    """Restores the plug-ins that are known, so that no file of tests leaves one to the next."""
+    from fmab_jax.algorithms import base
+    from fmab_jax.core.laws import LAWS_BY_NAME
+    from fmab_jax.core.presences import PRESENCES
+    from fmab_jax.core.worlds import WORLDS
+    from fmab_jax.mechanisms import MECHANISMS
+
+    tables = [base._loaded, LAWS_BY_NAME, *(x._loaded for x in (MECHANISMS, PRESENCES, WORLDS))]
+    before = [dict(table) for table in tables]
+    yield
+    for table, content in zip(tables, before, strict=True):
+        table.clear()
+        table.update(content)
 
 
 def _resident_mb() -> float:
