@@ -131,14 +131,19 @@ def _lay_out(item: pytest.Item) -> None:
 def _forget_plugins() -> Iterator[None]:
     """Restores the plug-ins that are known, so that no file of tests leaves one to the next."""
     from fmab_jax.algorithms import base
+    from fmab_jax.core import plugins
     from fmab_jax.core.laws import LAWS_BY_NAME
     from fmab_jax.core.presences import PRESENCES
     from fmab_jax.core.worlds import WORLDS
     from fmab_jax.mechanisms import MECHANISMS
 
     tables = [base._loaded, LAWS_BY_NAME, *(x._loaded for x in (MECHANISMS, PRESENCES, WORLDS))]
+    tables += [plugins._sources, plugins._modules]
     before = [dict(table) for table in tables]
+    sources = {*plugins._sources}
     yield
+    for name in {*plugins._sources} - sources:
+        sys.modules.pop(name, None)
     for table, content in zip(tables, before, strict=True):
         table.clear()
         table.update(content)
