@@ -98,8 +98,9 @@ def write_answer(answer: Plan, command: str) -> list[str]:
         names = ", ".join(answer.survivors[:8])
         lines += textwrap.wrap(f"Not surely worse: {names}", 80)
     if not answer.holds:
-        text = "With a larger --time or --max-seeds and the same --out the race goes on."
-        lines += textwrap.wrap(text, 80)
+        lines.append(
+            "The race goes on with a larger --time or --max-seeds; --out keeps its trials."
+        )
     lines += [
         "",
         *textwrap.wrap(

@@ -239,19 +239,15 @@ def _check_leak(candidate: Candidate, setting: Setting) -> None:
     """Refuses a candidate that leaks more than is allowed."""
     if setting.leak is None:
         return
-    problem = setting.problem
-    views = (setting.view, VIEWS[0])
-    leaks = [
-        find_leak(candidate.algorithm, problem.agents, view, presence=problem.presence)
-        for view in views
-    ]
-    # Where nobody sees sums alone, messages may be seen. NaN: there are no messages.
-    leak = leaks[1] if math.isnan(leaks[0]) else leaks[0]
+    algorithm, problem = candidate.algorithm, setting.problem
+    leak = find_leak(algorithm, problem.agents, setting.view, presence=problem.presence)
+    if math.isnan(leak):
+        # Where nobody sees sums alone, messages may be seen. NaN again: there are none.
+        leak = find_leak(algorithm, problem.agents, VIEWS[0], presence=problem.presence)
     if leak > setting.leak * (1.0 + 1e-9):
         allowed = f"configurations that leak at most {setting.leak:g} in the view of {setting.view}"
-        call = write_call(candidate.algorithm, is_whole=True)
-        value = f"{call}, which leaks {leak:g}"
-        refuse("candidates", PlainText(value), allowed, "see fmab_jax.at_leak")
+        value = PlainText(f"{write_call(algorithm, is_whole=True)}, which leaks {leak:g}")
+        refuse("candidates", value, allowed, "see fmab_jax.at_leak")
 
 
 def _check(candidate: Candidate, setting: Setting) -> None:
@@ -297,15 +293,14 @@ def cost_of_round(algorithm: Algorithm, exchange: Exchange, arms: int) -> Round:
 
 def write_call(algorithm: Algorithm, *, is_whole: bool = False) -> str:
     """Writes a configuration as a call; unless it is whole, without noise and network."""
-    networks = ("graph", "components")
+    optional = (*NOISE, "graph", "components")
     texts = {}
     for name, parameter in parameters_of(type(algorithm)).items():
         value = getattr(algorithm, name)
-        if value == parameter.default or (name in (*NOISE, *networks) and not is_whole):
+        if value == parameter.default or (name in optional and not is_whole):
             continue
         # A graph of one's own may have no name.
-        label = parameter.kind.label(value) or "..."
-        texts[name] = label if name in (*NOISE, *networks) else repr(value)
+        texts[name] = (parameter.kind.label(value) or "...") if name in optional else repr(value)
     return f"{algorithm.name}({', '.join(f'{name}={text}' for name, text in texts.items())})"
 
 
@@ -366,9 +361,8 @@ def _configure(
         for part, budget, unit in zip(cost, budgets, Round._fields, strict=True)
     )
     share = parameters.get("participation", 1.0)
-    name = (
-        f"{owner.title or owner.name} ({exchange.name}" + f", p = {share:g}" * (share < 1.0) + ")"
-    )
+    words = exchange.name + f", p = {share:g}" * (share < 1.0)
+    name = f"{owner.title or owner.name} ({words})"
     if most < 1.0:
         notes.append(f"a round of {name} takes {part:,.0f} {unit}")
         return

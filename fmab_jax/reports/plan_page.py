@@ -41,19 +41,9 @@ def read_plan(path: Path) -> Record:
         document = json.loads(read_input(path, "sources", _MOST_BYTES))
     except (json.JSONDecodeError, UnicodeDecodeError):
         document = None
-    names = {
-        "statement",
-        "command",
-        "plan",
-        "regret",
-        "links",
-        "numbers",
-        "bits",
-        "leak",
-        "race",
-        "looks",
-    }
-    names |= {"label", "setting", "second", "front", "notes", "infeasible", "remark", "final_gap"}
+    names = {"statement", "command", "plan", "label", "setting", "second", "front", "notes", "leak"}
+    names |= {"regret", "links", "numbers", "bits", "final_gap", "remark"}
+    names |= {"infeasible", "race", "looks"}
     if not isinstance(document, dict) or not names <= set(document):
         refuse("sources", str(path), "the answer of a plan", remedy)
     return document

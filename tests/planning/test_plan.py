@@ -167,6 +167,10 @@ def test_trials_are_read_seed_by_seed():
     ("changes", "start"),
     [
         ({"links": 0.5, "candidates": FIELD[:1]}, "links=0.5: must be more: every candidate"),
+        (
+            {"horizon": 2000, "links": 15, "candidates": [fmab.kl_se(1)]},
+            "links=15.0: must be more: every candidate exceeds a budget in more than one run in",
+        ),
         ({"within": 0}, "within=0: must be a number in (0, 10]"),
         ({"view": "all"}, "view='all': must be 'messages' or 'sum' or 'actions'"),
         (
