@@ -226,7 +226,7 @@ SOURCES = (
     ),
     (
         CONDITIONS,
-        rf"with chance 0\.2, its regret is {N} with the mean of the messages, and {N} with",
+        rf"with chance 0\.2, the regret is {N} with the mean of the messages, and {N} with",
         lambda: [*under("CDP-MAB", "corruption", 0.2), *under(MEDIAN, "corruption", 0.2)],
     ),
     (
