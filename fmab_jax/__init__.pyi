@@ -39,6 +39,7 @@ from fmab_jax.analysis.bands import paired_difference as paired_difference
 from fmab_jax.analysis.comparisons import compare as compare
 from fmab_jax.analysis.comparisons import compare_all as compare_all
 from fmab_jax.analysis.conformance import check_algorithm as check_algorithm
+from fmab_jax.analysis.costs import add_leaks as add_leaks
 from fmab_jax.analysis.costs import communication_cost as communication_cost
 from fmab_jax.analysis.leaks import at_leak as at_leak
 from fmab_jax.analysis.leaks import find_leak as find_leak
@@ -73,10 +74,10 @@ from fmab_jax.plots.runs import plot_runs as plot_runs
 from fmab_jax.plots.runs import save_figure as save_figure
 from fmab_jax.reports.page import write_report as write_report
 from fmab_jax.run.cache import use_compilation_cache as use_compilation_cache
-from fmab_jax.run.netcdf import load as load
 from fmab_jax.run.netcdf import save as save
 from fmab_jax.sweeps.exports import export as export
 from fmab_jax.sweeps.precision import until_precise as until_precise
+from fmab_jax.sweeps.results import load as load
 from fmab_jax.sweeps.results import open_sweep as open_sweep
 from fmab_jax.sweeps.runner import sweep as sweep
 from fmab_jax.sweeps.simulate import simulate as simulate

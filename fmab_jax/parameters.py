@@ -13,6 +13,7 @@ import math
 import typing
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -307,8 +308,20 @@ def parameter(
 NOT_NEGATIVE = Real(low=0.0, open_high=True)
 GROWTH = Real(low=1.0, high=1000.0, open_low=True)
 
-VIEWS = ("messages", "sum", "actions")
-"""Views in which a leak is counted: all messages, sums over agents alone, or actions alone."""
+
+class ViewKind(StrEnum):
+    """A view in which a leak is counted."""
+
+    MESSAGES = "messages"
+    """All that is sent: single messages, and sums of them."""
+    SUM = "sum"
+    """Sums over agents alone."""
+    ACTIONS = "actions"
+    """The arms that agents pull."""
+
+
+VIEWS = tuple(view.value for view in ViewKind)
+"""The texts of all views."""
 
 LEAK = Parameter(
     "leak",

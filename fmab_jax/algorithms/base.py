@@ -25,18 +25,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.exchanges import Viewer as Viewer  # so that plug-ins import from here
 from fmab_jax.core.laws import LAWS_BY_NAME, check_class
-from fmab_jax.core.ledgers import ACTIONS as ACTIONS  # so that plug-ins import from here
-from fmab_jax.core.ledgers import (
-    ANY_VIEWER,
-    SERVER,
-    UNSTATED,
-    adapt_to_absence,
-    checked_rows,
-    list_viewers,
-    together,
-)
 from fmab_jax.core.ledgers import Disclosure as Disclosure
+from fmab_jax.core.ledgers import Noise as Noise
+from fmab_jax.core.ledgers import adapt_to_absence, checked_rows, list_viewers
 from fmab_jax.core.outputs import OF_RESULTS, Output
 from fmab_jax.core.per_agent import PerAgent
 from fmab_jax.core.plugins import defined_in, file_of, foreign_refused, source_digest
@@ -51,6 +44,7 @@ from fmab_jax.core.worlds import WORLDS, World
 from fmab_jax.errors import PlainText, check_frozen_class, did_you_mean, real, refuse
 from fmab_jax.mechanisms import MECHANISMS, Mechanism
 from fmab_jax.parameters import Configurable, parameters_of
+from fmab_jax.parameters import ViewKind as ViewKind
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 # Results, studies and problems use these names for something else.
@@ -61,6 +55,8 @@ _RESERVED_NAMES = OF_RESULTS | {
     "presence",
 }
 _loaded: dict[str, type[Algorithm]] = {}
+# Viewers that stand for every viewer of messages.
+_EVERYBODY = (Viewer.ANYBODY, Viewer.RECEIVERS)
 
 
 # Attributes that decide how rewards become messages and actions. `values` scales the noise.
@@ -219,7 +215,8 @@ class Algorithm(Configurable):
         # Only eliminations have the attribute `noisy`.
         if not getattr(self, "noisy", True):
             return noiseless_ledger(self, exchange)
-        return _list_rows(exchange, f"{UNSTATED}; state a ledger")
+        rows = _list_rows(exchange, "privacy not stated; state a ledger")
+        return tuple(row._replace(is_stated=False) for row in rows)
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
         """Returns what a coalition of agents sees of another agent's reward.
@@ -232,11 +229,14 @@ class Algorithm(Configurable):
             exchange: The exchange of all agents.
             size: Agents of the coalition, in [1, M - 1].
         """
-        rows = [row for row in ledger_of(self, exchange) if row.viewer != SERVER]
-        if rows and all(row.viewer in (ACTIONS, *ANY_VIEWER) for row in rows):
+        rows = [row for row in ledger_of(self, exchange) if row.viewer is not Viewer.SERVER]
+        coalition = {"viewer": Viewer.COALITION, "members": size}
+        if rows and all(row.viewer in (Viewer.WATCHERS, *_EVERYBODY) for row in rows):
             worst = max(rows, key=lambda row: row.epsilon)
-            return (worst._replace(viewer=together(size), over=min(worst.over, 1)),)
-        return (Disclosure(together(size), "all that they are told", float("inf"), "not stated"),)
+            single = tuple(noise._replace(count=1) for noise in worst.noises[:1])
+            return (worst._replace(**coalition, noises=single),)
+        row = Disclosure(Viewer.COALITION, ViewKind.MESSAGES, math.inf, "not stated")
+        return (row._replace(members=size, observation="all that they are told"),)
 
     def describe(self) -> Record:
         """Returns an identity for JSON: name, parameters, and a digest of foreign source."""
@@ -256,10 +256,13 @@ def noiseless_ledger(algorithm: Algorithm, exchange: Exchange) -> tuple[Disclosu
 
 def _list_rows(exchange: Exchange, reason: str) -> tuple[Disclosure, ...]:
     """Returns an unbounded row for each viewer."""
-    rows = [
-        Disclosure(viewer, "messages", float("inf"), reason) for viewer in list_viewers(exchange)
-    ]
-    return (*rows, Disclosure(ACTIONS, "actions", float("inf"), reason))
+    rows = [_make_unbounded(viewer, reason) for viewer in list_viewers(exchange)]
+    return (*rows, Disclosure(Viewer.WATCHERS, ViewKind.ACTIONS, math.inf, reason))
+
+
+def _make_unbounded(viewer: Viewer, reason: str) -> Disclosure:
+    """Returns the row of messages that nothing hides."""
+    return Disclosure(viewer, ViewKind.MESSAGES, math.inf, reason, observation="messages")
 
 
 def collect_numbers(algorithm: Algorithm, exchange: Exchange, horizon: int) -> dict[str, Any]:
@@ -285,13 +288,10 @@ def ledger_of(
     rows = checked_rows(f"{type(algorithm).__name__}.ledger", algorithm.ledger(exchange))
     rows = _adapt_to_presence(algorithm, rows, presence)
     viewers = {row.viewer for row in rows}
-    if not viewers.isdisjoint(ANY_VIEWER):
+    if not viewers.isdisjoint(_EVERYBODY):
         return rows
     unlisted = [viewer for viewer in list_viewers(exchange) if viewer not in viewers]
-    return (
-        *rows,
-        *(Disclosure(viewer, "messages", float("inf"), "not stated") for viewer in unlisted),
-    )
+    return (*rows, *(_make_unbounded(viewer, "not stated") for viewer in unlisted))
 
 
 def _adapt_to_presence(

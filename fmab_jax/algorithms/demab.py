@@ -16,13 +16,14 @@ from jaxtyping import Array, Bool, Float, Int
 from fmab_jax.algorithms.families.private import Private, check_unit_rewards, epsilon_parameter
 from fmab_jax.core import arrays, keys, laplace, normal
 from fmab_jax.core.curves import extend, step
-from fmab_jax.core.exchanges import Exchange, View, server
+from fmab_jax.core.exchanges import Exchange, View, Viewer, server
 from fmab_jax.core.instances import Instance
-from fmab_jax.core.ledgers import SERVER, Disclosure, together
+from fmab_jax.core.ledgers import Disclosure
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import STATIC, Curve, Grid, Integer, PerArm, Scalar, Truth
 from fmab_jax.core.trials import Outcome
+from fmab_jax.parameters import ViewKind
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,8 @@ class DEMAB(Private):
 
         Runs count additional numbers, each as a vector of one number.
         """
-        views = (View(SERVER, 1), View("the agents", 1, observation="the best mean of each phase"))
+        best = "the best mean of each phase"
+        views = (View(Viewer.SERVER, 1), View(Viewer.AGENTS, 1, observation=best))
         table = server(agents)
         return replace(table, vectors=1, numbers=2 * agents, views=views)
 
@@ -84,14 +86,18 @@ class DEMAB(Private):
         """Covers messages and actions: both are functions of sums that contain a reward once."""
         why = "a reward enters one sum of one phase, with one noise"
         messages = [
-            self.make_row(why, view.viewer, view.observation, over=1) for view in exchange.views
+            self.make_row(
+                why, view.viewer, ViewKind.MESSAGES, noises=1, observation=view.observation
+            )
+            for view in exchange.views
         ]
-        return (*messages, self.make_row("a function of noisy sums", over=1))
+        return (*messages, self.make_row("a function of noisy sums", noises=1))
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
         """Covers the means that agents receive: no agent knows the noise of another one."""
         why = "another agent's sums have noise of its own"
-        return (self.make_row(why, together(size), "means of other agents", over=1),)
+        row = self.make_row(why, Viewer.COALITION, ViewKind.MESSAGES, noises=1)
+        return (row._replace(members=size, observation="means of other agents"),)
 
     def make_trial(
         self,

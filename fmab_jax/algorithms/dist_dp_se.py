@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from fmab_jax.algorithms.families.elimination import Epoch
 from fmab_jax.algorithms.families.messages import ForgettingElimination
 from fmab_jax.algorithms.families.private import list_secure_sum, list_shares
-from fmab_jax.core.exchanges import Exchange, View, server
+from fmab_jax.core.exchanges import Exchange, View, Viewer, server
 from fmab_jax.core.ledgers import Disclosure
 from fmab_jax.core.shapes import Scalar
 from fmab_jax.parameters import GROWTH, parameter
@@ -50,7 +50,7 @@ class DistDPSE(ForgettingElimination):
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the exchange of a server that hears all agents and sees only the sum."""
-        return replace(server(agents), views=(View("the server", agents),))
+        return replace(server(agents), views=(View(Viewer.SERVER, agents),))
 
     def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Covers the sum that the server sees, the actions, and agents that know a share."""

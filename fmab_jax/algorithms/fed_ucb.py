@@ -9,9 +9,10 @@ from fmab_jax.algorithms.families.private import Private
 from fmab_jax.algorithms.families.slots import Params, Slot, at, first_best
 from fmab_jax.algorithms.gossip_ucb import GossipUCB, State, choose_arm, radius_factor, update_state
 from fmab_jax.core import arrays, normal
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.ledgers import COMPUTED_HERE, Disclosure, together
+from fmab_jax.core.exchanges import Exchange, Viewer
+from fmab_jax.core.ledgers import COMPUTED_HERE, Disclosure
 from fmab_jax.core.shapes import ArmPerRow, PerRowArm
+from fmab_jax.parameters import ViewKind
 
 
 @dataclass(frozen=True)
@@ -55,15 +56,22 @@ class FedUCB(GossipUCB, Private):
         # The source gives a block another part of epsilon, so it cannot be cited for this bound.
         views = [view.viewer for view in exchange.views]
         messages = [
-            self.make_row(reason, viewer, "estimates and counts", source=COMPUTED_HERE)
+            self.make_row(
+                reason,
+                viewer,
+                ViewKind.MESSAGES,
+                source=COMPUTED_HERE,
+                observation="estimates and counts",
+            )
             for viewer in views
         ]
         return (*messages, self.make_row("a function of released sums", source=COMPUTED_HERE))
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
         """Covers any number of neighbours: all their messages are functions of the same sums."""
-        reason, content = "functions of the same sums", "estimates and counts"
-        return (self.make_row(reason, together(size), content, source=COMPUTED_HERE),)
+        why, viewer = "functions of the same sums", Viewer.COALITION
+        row = self.make_row(why, viewer, ViewKind.MESSAGES, source=COMPUTED_HERE)
+        return (row._replace(members=size, observation="estimates and counts"),)
 
     @staticmethod
     def choose(state: State, slot: Slot, params: Params) -> ArmPerRow:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.algorithms.families.slots import Params, Slot, at, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import Recommending, share_out
-from fmab_jax.core.exchanges import PEER, Exchange, neighbours
+from fmab_jax.core.exchanges import PEER, Exchange, Viewer, neighbours
 from fmab_jax.core.networks import graph_parameter
 from fmab_jax.core.shapes import ArmPerRow, PerRowArm, Truth, TruthPerRowArm
 from fmab_jax.parameters import NOT_NEGATIVE, parameter
@@ -68,8 +68,8 @@ class GosInE(Recommending):
         """Returns the exchange of one message to every agent at the end of a phase."""
         self.network(agents)
         requests = agents if agents > 1 else 0
-        links, sender = ((PEER, requests),), "one random neighbour"
-        return neighbours("recommendation", agents, links, numbers=requests, viewer=sender)
+        links, receiver = ((PEER, requests),), Viewer.RANDOM_NEIGHBOUR
+        return neighbours("recommendation", agents, links, numbers=requests, viewer=receiver)
 
     def count_messages(self, exchange: Exchange) -> int:
         """Returns the number of agents, each of which asks a neighbour."""

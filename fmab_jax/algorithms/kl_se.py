@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from fmab_jax.algorithms.families.likelihood import LikelihoodElimination
 from fmab_jax.algorithms.families.messages import participation_parameter
 from fmab_jax.algorithms.families.private import list_secure_sum, list_shares, secure_parameter
-from fmab_jax.core.exchanges import Exchange, View, server
-from fmab_jax.core.ledgers import SERVER, Disclosure
+from fmab_jax.core.exchanges import Exchange, View, Viewer, server
+from fmab_jax.core.ledgers import Disclosure
 from fmab_jax.errors import refuse
 from fmab_jax.mechanisms.laplace import LAPLACE
 from fmab_jax.parameters import Flag, parameter
@@ -83,7 +83,7 @@ class KLSE(LikelihoodElimination):
         """Returns the exchange of the server."""
         table = server(agents, self.participation)
         if self.secure:
-            table = replace(table, views=(View(SERVER, agents),))
+            table = replace(table, views=(View(Viewer.SERVER, agents),))
         # Agents take consecutive parts of all pulls in the order of arms; each cut adds a number.
         return replace(table, vectors=1, numbers=agents - 1) if self.split else table
 
@@ -98,21 +98,3 @@ class KLSE(LikelihoodElimination):
         if self.secure:
             return list_shares(self, exchange, size)
         return super().coalition(exchange, size)
-
-    def _list_rows(self, exchange: Exchange) -> tuple[Disclosure, ...]:
-        return self._few(super()._list_rows(exchange))
-
-    def _list_coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
-        return self._few(super()._list_coalition(exchange, size))
-
-    def _few(self, rows: tuple[Disclosure, ...]) -> tuple[Disclosure, ...]:
-        """Returns the rows for split arms, where a sum may have one noise variable."""
-        if not self.split:
-            return rows
-        why = "of those who pull an arm there may be one: its own noise hides it"
-        return tuple(
-            row._replace(over=1, observation="sums over the agents that pull an arm", why=why)
-            if row.observation.startswith("sums over")
-            else row._replace(over=min(row.over, 1))
-            for row in rows
-        )

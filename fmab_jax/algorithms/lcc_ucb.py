@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from fmab_jax.algorithms.families.slots import Params, Slot, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import Recommending, share_out
 from fmab_jax.core import graphs
-from fmab_jax.core.exchanges import PEER, Exchange, neighbours
+from fmab_jax.core.exchanges import PEER, Exchange, Viewer, neighbours
 from fmab_jax.core.networks import graph_parameter
 from fmab_jax.core.shapes import ArmPerRow, PerRow, PerRowArm, Truth, TruthPerRowArm
 
@@ -69,8 +69,9 @@ class LCCUCB(Recommending):
     def exchange(self, agents: int) -> Exchange:
         """Returns the exchange of one message each way between all agents, or on every edge."""
         edges = self.edges(agents)
-        links, sender = ((PEER, edges),), "every agent" if self.graph is None else "neighbours"
-        return neighbours("recommendations", agents, links, numbers=2 * edges, viewer=sender)
+        receiver = Viewer.EVERY_AGENT if self.graph is None else Viewer.NEIGHBOURS
+        links = ((PEER, edges),)
+        return neighbours("recommendations", agents, links, numbers=2 * edges, viewer=receiver)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns the largest degree, and the number of sub-epochs of an epoch."""

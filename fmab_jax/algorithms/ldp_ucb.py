@@ -8,10 +8,12 @@ from fmab_jax.algorithms.families.private import Private
 from fmab_jax.algorithms.families.slots import Params, Slot, Tally, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
 from fmab_jax.core import arrays, laplace
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.ledgers import BITS, LAPLACE, OUTSIDE, Disclosure, together
+from fmab_jax.core.exchanges import Exchange, Viewer
+from fmab_jax.core.ledgers import Disclosure
 from fmab_jax.core.shapes import ArmPerRow, PerRow
-from fmab_jax.parameters import Flag, parameter
+from fmab_jax.mechanisms.bits import BITS
+from fmab_jax.mechanisms.laplace import LAPLACE
+from fmab_jax.parameters import Flag, ViewKind, parameter
 
 
 @dataclass(frozen=True)
@@ -57,22 +59,22 @@ class LDPUCB(Private, Pooled):
         """
         law = BITS if self.bits else LAPLACE
         if not self.pooled or exchange.agents == 1:
-            follows = self.make_row("a function of the released rewards", over=1, law=law)
-            return (self._make_released_row("anybody"), follows)
+            follows = self.make_row("a function of the released rewards", noises=1, law=law)
+            return (self._make_released_row(Viewer.ANYBODY), follows)
         why = "a function of each slot's sum over all agents"
-        actions = self.make_row(why, OUTSIDE, over=exchange.agents, law=law)
-        return (self._make_released_row("anybody"), actions)
+        actions = self.make_row(why, Viewer.OUTSIDER, noises=exchange.agents, law=law)
+        return (self._make_released_row(Viewer.ANYBODY), actions)
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
         """Covers every released reward, which anybody may see."""
-        return (self._make_released_row(together(size)),)
+        return (self._make_released_row(Viewer.COALITION)._replace(members=size),)
 
-    def _make_released_row(self, viewer: str) -> Disclosure:
+    def _make_released_row(self, viewer: Viewer) -> Disclosure:
         """Returns the ledger row of the released rewards."""
         form = "as one random bit" if self.bits else "with noise of its own"
         reason, law = f"each reward is released once, {form}", BITS if self.bits else LAPLACE
-        content = "every released reward"
-        return self.make_row(reason, viewer, content, over=1, law=law, source=self.source)
+        row = self.make_row(reason, viewer, ViewKind.MESSAGES, noises=1, law=law)
+        return row._replace(observation="every released reward", source=self.source)
 
     def number_bits(self, arms: int) -> int:
         """Returns the bits of a released reward: one where it is a random bit."""

@@ -6,9 +6,10 @@ import jax.numpy as jnp
 
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.algorithms.families.slots import Params, Slot, Tally, first_best
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.ledgers import ACTIONS, Disclosure
+from fmab_jax.core.exchanges import Exchange, Viewer
+from fmab_jax.core.ledgers import Disclosure
 from fmab_jax.core.shapes import ArmPerRow
+from fmab_jax.parameters import ViewKind
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ class UniformPlay(IndexPolicy):
 
     def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Returns one row of epsilon 0."""
-        return (Disclosure(ACTIONS, "actions", 0.0, "actions do not depend on rewards"),)
+        why = "actions do not depend on rewards"
+        return (Disclosure(Viewer.WATCHERS, ViewKind.ACTIONS, 0.0, why),)
 
     @staticmethod
     def choose(state: Tally, slot: Slot, params: Params) -> ArmPerRow:

@@ -1,35 +1,54 @@
-"""The epsilon, up to a delta, of a reward in [0, 1] behind noises that add up."""
+"""What rows of a ledger leak: arithmetic over their noises."""
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-import numpy as np
-
 from fmab_jax.core.exchanges.table import AGENTS_MAX
-from fmab_jax.core.ledgers import BITS, LAPLACE
+from fmab_jax.core.ledgers import Disclosure, Noise
 from fmab_jax.errors import count, real
-from fmab_jax.mechanisms import MECHANISMS
+from fmab_jax.mechanisms import DELTA as DELTA
 from fmab_jax.mechanisms.gaussian import gaussian_epsilon
-from fmab_jax.mechanisms.laplace_sums import sum_epsilon
-
-DELTA = 1e-6
-"""Default delta of (epsilon, delta)-privacy."""
+from fmab_jax.mechanisms.laplace import LAPLACE
+from fmab_jax.mechanisms.laplace_shares import share_epsilon
+from fmab_jax.parameters import ViewKind
 
 LEAST_DELTA = 1e-12
 """Smallest delta that double precision resolves."""
 
-# Sums of more variables count as sums of this many: an upper bound on epsilon.
-_MOST_BITS = 1000
-# Above this epsilon of the whole noise, the integral over a share loses its digits.
-_MOST_WHOLE = 1e3
-# Above this epsilon, 1 / (1 + e^epsilon) is 0 in float64.
-_SURE = 700.0
-# Range of log |x| over which the law of a share is integrated, and the number of steps.
-_CLOSEST, _FARTHEST, _STEPS = math.log(1e-300), math.log(750.0), 2**17
+
+class Leak(NamedTuple):
+    """What a view tells about one reward, over a whole run: (epsilon, delta)-privacy.
+
+    Attributes:
+        epsilon: Against whoever learns most; infinite for no bound.
+        delta: Delta up to which epsilon holds; 0 for pure differential privacy.
+        row: The row of whoever learns most; None where nobody sees anything.
+    """
+
+    epsilon: float
+    delta: float
+    row: Disclosure | None
+
+
+class Terms(NamedTuple):
+    """What changed rewards of one agent leak, in four terms; infinite for no bound.
+
+    Attributes:
+        epsilon: Of pure differential privacy.
+        epsilon_at_delta: Of (epsilon, delta)-privacy.
+        rho: Of zero-concentrated differential privacy.
+        mu: Of Gaussian differential privacy.
+    """
+
+    epsilon: float
+    epsilon_at_delta: float
+    rho: float
+    mu: float
 
 
 def check_delta(value: float) -> float:
@@ -56,87 +75,78 @@ def laplace_sum_epsilon(agents: int, scale: float, delta: float = DELTA) -> floa
     """
     agents = count("agents", agents, 1, AGENTS_MAX, "give the number of variables")
     scale = real("scale", scale, 0.0, 1e300, "give the scale of a variable", open_low=True)
-    return epsilon_at(1.0 / scale, agents, check_delta(delta))
+    return noise_epsilon((Noise(LAPLACE, scale, agents),), check_delta(delta))
 
 
-def epsilon_at(
-    epsilon: float,
-    over: int,
-    delta: float,
-    law: str = LAPLACE,
-    shares: tuple[float, ...] | None = None,
-) -> float:
-    """Returns the epsilon at delta of a row of a ledger.
+def leak(rows: Iterable[Disclosure], view: ViewKind, delta: float = DELTA) -> Leak | None:
+    """Returns what a view leaks about one reward, by the rows of a ledger.
 
     Args:
-        epsilon: Epsilon of one noise at delta 0; where it is infinite, ``shares`` may still hide
-            the reward up to delta.
-        over: Number of noises that add up; 0 for unknown, which returns ``epsilon``.
+        rows: A ledger. Rows about one round alone do not count.
+        view: MESSAGES: everybody who gets a message or a sum of them, pure epsilon where the noise
+            has one. SUM: who sees sums over agents alone. ACTIONS: who sees only the arms that
+            agents pull. In the last two, sums of several noises count up to ``delta``, where they
+            hide more than one of them.
         delta: In [1e-12, 1).
-        law: Of the noises: "Laplace", or "bits", each 1 with chance 1 / (1 + e^-epsilon) where a
-            reward is 1, and with 1 / (1 + e^epsilon) where it is 0. More than 1,000 bits count as
-            1,000.
-        shares: Epsilon of one Laplace variable, how many of its equal shares hide the reward, and
-            how many it has. Of another mechanism:
-            the scale of each noise.
 
-    Example:
-        One bit, and a sum of 50 bits. Then one half of a noise that two agents share: no epsilon
-        holds without delta.
-
-        >>> import math
-        >>> from fmab_jax.analysis.privacy import epsilon_at
-        >>> [round(epsilon_at(1.0, n, 1e-6, "bits"), 3) for n in (1, 50)]
-        [1.0, 0.749]
-        >>> round(epsilon_at(math.inf, 0, 1e-3, shares=(1.0, 1, 2)), 2)
-        2.75
+    Returns:
+        Epsilon with the delta at which it holds against every viewer. With nothing sent it is 0 in
+        MESSAGES. None where nobody has this view.
     """
-    if law not in (LAPLACE, BITS) and shares is not None:
-        # A file may name a mechanism of a plug-in that is not loaded.
-        known = law.partition(":")[0] in MECHANISMS.find()
-        return (
-            MECHANISMS.parse(law, "mechanism").epsilon(shares[0], over, delta)
-            if known
-            else math.inf
-        )
-    if math.isinf(epsilon) and shares is not None:
-        whole, left, number = shares
-        return (
-            _compute_share_epsilon(left / number, whole, delta) if whole <= _MOST_WHOLE else epsilon
-        )
-    if math.isinf(epsilon) or epsilon == 0.0 or not over:
-        return float(epsilon)
-    if law == BITS:
-        return _compute_bits_epsilon(min(over, _MOST_BITS), float(epsilon), delta)
-    return sum_epsilon(over, float(epsilon), delta)
+    if view is ViewKind.MESSAGES:
+        seen = [row for row in rows if row.view is not ViewKind.ACTIONS and not row.is_one_round]
+    else:
+        seen = [row for row in rows if row.view is view and not row.is_one_round]
+    if not seen:
+        return Leak(0.0, 0.0, None) if view is ViewKind.MESSAGES else None
+    leaks = []
+    for row in seen:
+        is_pure = row.epsilon < math.inf and (view is ViewKind.MESSAGES or row.number == 1)
+        at = 0.0 if is_pure or not row.noises else delta
+        leaks.append(Leak(epsilon_at(row, at), at, row))
+    worst = max(leaks, key=lambda leak: leak.epsilon)
+    is_bounded = worst.epsilon < math.inf
+    return worst._replace(delta=max(leak.delta for leak in leaks) if is_bounded else 0.0)
 
 
-class Leak(NamedTuple):
-    """What changed rewards of one agent leak, in four terms; infinite for no bound.
+def epsilon_at(row: Disclosure, delta: float) -> float:
+    """Returns the epsilon of a row at delta, which is 0 or in [1e-12, 1)."""
+    if delta == 0.0 or not row.noises:
+        return row.epsilon
+    return min(row.epsilon, noise_epsilon(row.noises, delta))
 
-    Attributes:
-        epsilon: Of pure differential privacy.
-        epsilon_at_delta: Of (epsilon, delta)-privacy.
-        rho: Of zero-concentrated differential privacy.
-        mu: Of Gaussian differential privacy.
+
+def noise_epsilon(noises: tuple[Noise, ...], delta: float) -> float:
+    """Returns the epsilon at which independent noises hide a reward up to delta > 0.
+
+    It is the smallest of the bounds by noises of one scale.
     """
-
-    epsilon: float
-    epsilon_at_delta: float
-    rho: float
-    mu: float
+    return min(_find_epsilon(noise, delta) for noise in _list_bounds(noises))
 
 
-def leak_of(
-    epsilon: float,
-    over: int,
-    delta: float,
-    law: str = LAPLACE,
-    shares: tuple[float, ...] | None = None,
-    *,
-    rewards: int = 1,
-    distinct: bool = False,
-) -> Leak:
+def _list_bounds(noises: tuple[Noise, ...]) -> list[Noise]:
+    """Returns noises of one scale that hide no more than all of them together.
+
+    Noise hides a reward whoever adds it. If the law is nested, noise of a larger scale counts as
+    noise of a smaller one; if not, the largest noises alone count.
+    """
+    order = sorted(noises, key=lambda noise: -noise.scale)
+    if not order[0].mechanism.nested:
+        return order[:1]
+    totals = itertools.accumulate(noise.count for noise in order)
+    return [noise._replace(count=total) for noise, total in zip(order, totals, strict=True)]
+
+
+@functools.lru_cache(maxsize=2**16)
+def _find_epsilon(noise: Noise, delta: float) -> float:
+    if noise.shares is not None:
+        return share_epsilon(*noise.shares, 1.0 / noise.scale, delta)
+    return noise.mechanism.epsilon(noise.scale, noise.count, delta)
+
+
+def leak_terms(
+    row: Disclosure, delta: float, *, rewards: int = 1, is_distinct: bool = False
+) -> Terms:
     """Returns the leak of changed rewards of one agent, for a row of a ledger.
 
     Pure epsilon gives rho = epsilon^2 / 2 (Bun and Steinke, TCC 2016, proposition 1.4), if the
@@ -149,35 +159,33 @@ def leak_of(
     (epsilon, delta) of one reward gives.
 
     Args:
-        epsilon: As of `epsilon_at`, with the four arguments that follow.
-        over: Number of noises.
+        row: The row.
         delta: In [1e-12, 1).
-        law: Of the noises.
-        shares: Of a noise, or its scale.
         rewards: n >= 1.
-        distinct: Whether the rewards are in n different messages.
+        is_distinct: Whether the rewards are in n different messages.
     """
 
     def find_at(delta: float) -> float:
-        return epsilon_at(epsilon, over, delta, law, shares)
+        return epsilon_at(row, delta)
 
-    rho, mu = 0.5 * epsilon * epsilon, 0.0 if epsilon == 0.0 else math.inf
-    if law not in (LAPLACE, BITS) and shares and law.partition(":")[0] in MECHANISMS.find():
-        mechanism, noises = MECHANISMS.parse(law, "mechanism"), max(over, 1)
-        rho = mechanism.zcdp(shares[0], noises)
-        mu = mechanism.gdp(shares[0], noises)
+    pure, noises = row.epsilon, row.noises
+    rho, mu = 0.5 * pure * pure, 0.0 if pure == 0.0 else math.inf
+    if noises and noises[0].shares is None:
+        bounds = [(noise.mechanism, noise.scale, noise.count) for noise in _list_bounds(noises)]
+        rho = min(rho, *(law.zcdp(scale, number) for law, scale, number in bounds))
+        mu = min(mu, *(law.gdp(scale, number) for law, scale, number in bounds))
     if rewards == 1:
-        return Leak(float(epsilon), find_at(delta), rho, mu)
-    factor = 1 if distinct else rewards
-    if distinct:
+        return Terms(pure, find_at(delta), rho, mu)
+    factor = 1 if is_distinct else rewards
+    if is_distinct:
         has_digits = delta / rewards >= LEAST_DELTA
         by_delta = rewards * find_at(delta / rewards) if has_digits else math.inf
     else:
         by_delta = rewards * _solve_group(find_at, delta, rewards)
-    pure, rho = rewards * epsilon, rewards * factor * rho
+    pure, rho = rewards * pure, rewards * factor * rho
     mu *= math.sqrt(rewards * factor)
     by_rho = rho + 2.0 * math.sqrt(-rho * math.log(delta)) if rho < math.inf else math.inf
-    return Leak(pure, min(pure, by_rho, gaussian_epsilon(mu, delta), by_delta), rho, mu)
+    return Terms(pure, min(pure, by_rho, gaussian_epsilon(mu, delta), by_delta), rho, mu)
 
 
 def _solve_group(find_at: Callable[[float], float], delta: float, size: int) -> float:
@@ -195,81 +203,3 @@ def _solve_group(find_at: Callable[[float], float], delta: float, size: int) -> 
         return find_at(max(delta * math.exp(-(size - 1) * epsilon) / size, LEAST_DELTA)) - epsilon
 
     return 0.0 if excess(0.0) <= 0.0 else float(brentq(excess, 0.0, most, xtol=1e-12)) + 1e-12
-
-
-@functools.lru_cache(maxsize=4096)
-def _compute_bits_epsilon(terms: int, epsilon: float, delta: float) -> float:
-    """Returns the epsilon of one bit in the sum of ``terms`` bits.
-
-    The hockey-stick divergence is jointly convex, so it is largest where all rewards are 0 or 1; it
-    is the largest over the number of other bits that are 1.
-    """
-    from scipy.stats import binom
-
-    if epsilon > _SURE:
-        return epsilon
-    truth = 1.0 / (1.0 + math.exp(-epsilon))
-    # 1 - truth would lose its digits where epsilon is large.
-    lie = truth * math.exp(-epsilon)
-    laws = []
-    for ones in range(terms):
-        zeros = terms - 1 - ones
-        ones_law = binom.pmf(np.arange(ones + 1), ones, truth)
-        remainder = np.convolve(ones_law, binom.pmf(np.arange(zeros + 1), zeros, lie))
-        zero_law, one_law = np.append(remainder, 0.0), np.append(0.0, remainder)
-        laws.append((lie * zero_law + truth * one_law, truth * zero_law + lie * one_law))
-    # [ones, sum]; swapping zeros and ones gives the other direction.
-    reward_one, reward_zero = (np.stack(side) for side in zip(*laws, strict=True))
-
-    def divergence(level: float) -> float:
-        return float(
-            np.max(np.sum(np.maximum(reward_one - math.exp(level) * reward_zero, 0.0), axis=1))
-        )
-
-    return min(_solve_divergence(divergence, delta, epsilon), epsilon)
-
-
-def _solve_divergence(divergence: Callable[[float], float], delta: float, high: float) -> float:
-    """Returns the epsilon at which a decreasing divergence equals delta, at least 0."""
-    from scipy.optimize import brentq
-
-    if divergence(0.0) <= delta:
-        return 0.0
-    if divergence(high) >= delta:
-        return high
-    return float(brentq(lambda at: divergence(at) - delta, 0.0, high, xtol=1e-13))
-
-
-@functools.lru_cache(maxsize=256)
-def _compute_share_epsilon(shape: float, shift: float, delta: float) -> float:
-    """Returns the epsilon of a shift of a variance-gamma variable of shape at most 1.
-
-    Its density has a pole at 0, or falls fastest there. So the integral is over log |x|.
-    """
-    from scipy.special import gammaln, kve
-
-    order = shape - 0.5
-    constant = 0.5 * math.log(math.pi) + float(gammaln(shape)) + order * math.log(2.0)
-
-    def density(x: np.ndarray) -> np.ndarray:
-        """Returns the logarithm of the density at x > 0."""
-        log = np.maximum(np.log(x), _CLOSEST)
-        return order * log + np.log(kve(abs(order), np.exp(log))) - x - constant
-
-    log, step = np.linspace(_CLOSEST, _FARTHEST, _STEPS, retstep=True)
-    x = np.exp(log)
-    log_density = density(x)
-    # The mass closer to 0 than float64 reaches must be less than delta.
-    if log_density[0] + _CLOSEST - math.log(shape) > math.log(delta) - 10.0:
-        return math.inf
-    with np.errstate(divide="ignore"):
-        gain = log_density - np.stack([density(np.abs(x - shift)), density(x + shift)])
-    mass = np.exp(log_density + log) * step
-
-    def divergence(epsilon: float) -> float:
-        return float(np.sum(mass * -np.expm1(np.minimum(epsilon - gain, 0.0))))
-
-    high = max(1.0, shift)
-    while divergence(high) > delta:
-        high *= 2.0
-    return _solve_divergence(divergence, delta, high)

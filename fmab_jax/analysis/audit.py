@@ -24,6 +24,7 @@ from fmab_jax.analysis.events import VIEWS, Numbers, Rule, Stream, bound_epsilon
 from fmab_jax.analysis.exposures import Exposure, Unseen, list_exposures
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges.table import AGENTS_MAX
+from fmab_jax.core.ledgers import describe_viewer
 from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import choice, count, real, refuse
 from fmab_jax.run.configs import build_exchange
@@ -35,6 +36,8 @@ RUNS, LEVEL = 2_000_000, 1e-6
 # Runs that choose the event, and runs that choose the data; neither is counted.
 _PILOT, _TRIAL = 2**18, 2**16
 _BINS = 48
+# What a stronger viewer sees besides.
+_STRONGER = ", and the noisy sums that they follow from"
 
 
 class Histogram(NamedTuple):
@@ -253,8 +256,8 @@ def _measure_findings(exposure: Exposure, rule: Rule) -> list[Finding]:
     row, findings = exposure.row, []
     claim = float(row.epsilon)
     if rule.delta:
-        shares = row.shares if row.scale is None else (row.scale,)
-        claim = epsilon_at(row.epsilon, row.over, rule.delta, row.law, shares)
+        claim = epsilon_at(row, rule.delta)
+    viewer = describe_viewer(row.viewer, row.members) + _STRONGER * exposure.is_stronger
     for place, (stream, event) in enumerate(zip(streams, events, strict=True)):
         pair = happened[place]
         high_count, low_count = pair[event.likelier], pair[1 - event.likelier]
@@ -264,7 +267,7 @@ def _measure_findings(exposure: Exposure, rule: Rule) -> list[Finding]:
                 *(stream.words, claim, max(0.0, bound), event.words, event.threshold),
                 happened=(int(pair[0]), int(pair[1])),
                 histogram=Histogram(edges[place], *binned[place]),
-                viewer=row.viewer,
+                viewer=viewer,
                 observation=row.observation,
                 view=exposure.view,
                 most=rule.most,

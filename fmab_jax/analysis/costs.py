@@ -1,62 +1,69 @@
-"""Reads what a run spends for its regret: leak, view, links, price and trust."""
+"""Reads what a run spends for its regret: leaks, view, links, price and trust."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from fmab_jax.algorithms.base import Algorithm, collect_algorithms
-from fmab_jax.analysis.accountant import DELTA, epsilon_at
+from fmab_jax.analysis.accountant import DELTA, epsilon_at, leak
 from fmab_jax.analysis.budgets import is_priced
-from fmab_jax.core.ledgers import read_rows
-from fmab_jax.core.shapes import Record
+from fmab_jax.analysis.words import write_number
 from fmab_jax.errors import choice, price, refuse
+from fmab_jax.parameters import VIEWS, ViewKind
 from fmab_jax.run.attributes import json_attr, parse_study
+from fmab_jax.run.facts import Ledger, read_ledger
 
 if TYPE_CHECKING:
     from fmab_jax.analysis.statements import Participant
 
 NO_MESSAGES = "nothing is told"
-"""The view of a run without messages."""
+"""The observation of a run without messages."""
 
 LEAK_NOTE = (
-    "Leak: ε of one reward in all that a run sends, not in actions, against whoever sees most"
+    "Leak: ε of one reward in all that a run sends, not in actions, against whoever sees most; "
+    "(ε, δ) where it holds only up to δ"
 )
 """What a column of leaks says."""
 
-# Start of an observation in which a server sees no single message.
-_SUMMED = "sums over "
+LEAKS = tuple(f"leak_{view}{end}" for view in VIEWS for end in ("", "_delta"))
+"""Variables of leaks: the epsilon of each view, and the delta at which it holds."""
+
 _MESSAGE = "nobody, up to the epsilon of a message"
 _SECURE = "secure aggregation: nobody sees one agent's message"
-_OPEN_ACTIONS = "; without a bound, whoever sees actions"
 
 
 class Cost(NamedTuple):
-    """What a run spends for its regret; NaN or "" where the result does not say."""
+    """What a run spends for its regret; NaN, None or "" where the result does not say.
 
-    # Epsilon of pure differential privacy of one reward in what is sent, over the whole run,
-    # against the viewer who learns most; infinite for no bound. The ledger also covers actions and
-    # viewers who know a share of a noise.
+    Attributes:
+        leak: Epsilon of one reward in what is sent, over the whole run, against the viewer who
+            learns most; infinite for no bound. The ledger also covers actions and viewers who know
+            a share of a noise.
+        delta: Up to which it holds; 0 for pure differential privacy.
+        view: What that viewer sees; None without messages.
+        observation: The same in words, such as "single messages"; `NO_MESSAGES` without messages.
+        links: Mean number at T, on the meters that are priced.
+        trust: Who is trusted with what, in a few words.
+        has_open_actions: Whether actions have no bound while messages, if any, have one.
+    """
+
     leak: float = math.nan
-    # Observation of that viewer, such as "single messages"; `NO_MESSAGES` without messages.
-    view: str = ""
-    links: float = math.nan  # mean number at T, on the meters that are priced
-    trust: str = ""  # who is trusted with what, in a few words
+    delta: float = math.nan
+    view: ViewKind | None = None
+    observation: str = ""
+    links: float = math.nan
+    trust: str = ""
+    has_open_actions: bool = False
 
     @property
     def is_bounded(self) -> bool:
         """Whether there are messages and an epsilon covers them."""
-        return math.isfinite(self.leak) and self.view != NO_MESSAGES
-
-    @property
-    def has_open_actions(self) -> bool:
-        """Whether actions have no bound while messages, if any, have one."""
-        return self.trust.endswith(_OPEN_ACTIONS)
+        return self.view is not None and math.isfinite(self.leak)
 
 
 def read_cost(data: xr.Dataset) -> Cost:
@@ -69,47 +76,91 @@ def read_exposure(data: xr.Dataset) -> Cost:
 
     ``data`` is a result of one configuration, or a row of its table of final values.
     """
-    rows = _select_rows(data)
-    if not rows:
+    if "leak_messages" not in data:
         return Cost()
-    messages = [(row, _read_leak(data, row)) for row in rows if row["observation"] != "actions"]
-    unbounded = (
-        math.isinf(_read_leak(data, row)) for row in rows if row["observation"] == "actions"
-    )
-    actions = _OPEN_ACTIONS * any(unbounded)
-    if not messages:
-        return Cost(0.0, NO_MESSAGES, trust=f"nobody: nothing is told{actions}")
-    worst, leak = max(messages, key=lambda pair: max(_list_epsilons(pair[0])))
-    view = str(worst["observation"])
-    if math.isinf(leak):
+    cost = Cost(float(data.leak_messages), float(data.leak_messages_delta))
+    ledger = _read_rows(data)
+    if ledger is None:
+        return cost
+    rows = ledger.rows
+    actions = leak(rows, ViewKind.ACTIONS)
+    is_open = cost.leak < math.inf and actions is not None and math.isinf(actions.epsilon)
+    suffix = "; without a bound, whoever sees actions" * is_open
+    worst = leak(rows, ViewKind.MESSAGES)
+    if worst is None or worst.row is None:
+        trust = f"nobody: {NO_MESSAGES}{suffix}"
+        return cost._replace(observation=NO_MESSAGES, trust=trust, has_open_actions=is_open)
+    seen = [row for row in rows if row.view is not ViewKind.ACTIONS and not row.is_one_round]
+    cost = cost._replace(view=worst.row.view, observation=worst.row.observation)
+    if math.isinf(cost.leak):
         # Without noise somebody has to be trusted, whatever the algorithm is made for.
         viewers = dict.fromkeys(
-            row.get("viewer", "") for row, epsilon in messages if math.isinf(epsilon)
+            str(row.viewer) for row in seen if math.isinf(epsilon_at(row, DELTA))
         )
-        trust = f"{' and '.join(viewers)}, with {view}" if all(viewers) else f"whoever sees {view}"
-        return Cost(leak, view, trust=trust)
-    secure = all(row["observation"].startswith(_SUMMED) for row, _ in messages)
-    return Cost(leak, view, trust=(_SECURE if secure else _MESSAGE) + actions)
+        return cost._replace(trust=f"{' and '.join(viewers)}, with {cost.observation}")
+    is_secure = all(row.view is ViewKind.SUM for row in seen)
+    trust = (_SECURE if is_secure else _MESSAGE) + suffix
+    return cost._replace(trust=trust, has_open_actions=is_open)
 
 
-def _list_epsilons(row: Record) -> set[float]:
-    """Returns pure epsilons; up to the usual delta if the noise has none."""
-    epsilons = set()
-    for epsilon, over, *scale in row["leaks"]:
-        pure = math.inf if epsilon is None else float(epsilon)
-        if epsilon is None and len(scale) == 1:
-            pure = epsilon_at(pure, min(over, 1), DELTA, row["law"], tuple(scale))
-        epsilons.add(pure)
-    return epsilons
+def _read_rows(data: xr.Dataset) -> Ledger | None:
+    """Returns the ledger of one configuration; None if it does not have the leak in messages.
+
+    Then it is that of another run, as where runs were joined, or a plug-in has changed since.
+    """
+    if "ledger" not in data.coords or data.ledger.ndim:
+        return None
+    ledger = read_ledger(data.ledger.item())
+    messages = leak(ledger.rows, ViewKind.MESSAGES)
+    stated = float(data.leak_messages), float(data.leak_messages_delta)
+    return ledger if messages is not None and messages[:2] == stated else None
 
 
-def _read_leak(data: xr.Dataset, row: Record) -> float:
-    """Returns the epsilon of a row of the ledger for one configuration."""
-    least, most = min(_list_epsilons(row)), max(_list_epsilons(row))
-    if least < most:  # several configurations: the coordinate has the epsilon of this one
-        label = _read_labels(data).get("epsilon_message", data.attrs.get("epsilon_message"))
-        most = max(math.inf if label == "none" else _parse_number(label), least)
-    return most
+def add_leaks(data: xr.Dataset, views: Sequence[str] = VIEWS) -> xr.Dataset:
+    """Returns results with the leaks of some views as variables, such as ``leak_sum``.
+
+    Args:
+        data: From `simulate`, `sweep`, `open_sweep` or `load`, or its `final_table`.
+        views: "messages", which all results have; "sum", who sees sums over agents alone; or
+            "actions", who sees only the arms that agents pull.
+
+    Returns:
+        The Dataset with ``leak_sum`` and ``leak_actions``: the epsilon of one reward, over the
+        swept parameters; and beside each, as ``leak_sum_delta``, the delta at which it holds: 0 for
+        pure differential privacy, else 1e-6. NaN where nobody has this view, or the result does not
+        say what leaks.
+
+    Raises:
+        ValueError: If ``views`` names another view, or ``data`` is no result.
+
+    Example:
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> data = fmab.sweep(fmab.cdp_mab, problem, epsilon=[0.1, 1], horizon=10**4, seeds=20)
+        >>> data.leak_messages.values.tolist(), data.leak_messages_delta.values.tolist()
+        ([0.5, 5.0], [0.0, 0.0])
+        >>> fmab.add_leaks(data).leak_actions.values.round(3).tolist()
+        [0.418, 4.641]
+    """
+    if not isinstance(data, xr.Dataset) or "seeds" not in data:
+        refuse("data", type(data).__name__, "a result of simulate or sweep", "pass it unchanged")
+    if isinstance(views, str) or not isinstance(views, Sequence):
+        refuse("views", views, "a list of views", 'such as ["sum", "actions"]')
+    names = [choice("views", view, VIEWS, "choose views") for view in views]
+    shape, dims = data.seeds.shape, [*map(str, data.seeds.dims)]
+    cells = [data.isel(dict(zip(dims, place, strict=True))) for place in np.ndindex(shape)]
+    ledgers = [_read_rows(cell) if "leak_messages" in cell else None for cell in cells]
+    for view in map(ViewKind, names):
+        if f"leak_{view}" in data:
+            continue
+        leaks = [leak(ledger.rows, view) if ledger else None for ledger in ledgers]
+        pairs = [(math.nan, math.nan) if x is None else (x.epsilon, x.delta) for x in leaks]
+        epsilons, deltas = np.array(pairs).T.reshape(2, *shape)
+        attrs = {"long_name": f"leak of one reward, view of {view}", "symbol": "ε"}
+        data = data.assign(
+            {f"leak_{view}": (dims, epsilons, attrs), f"leak_{view}_delta": (dims, deltas)}
+        )
+    return data
 
 
 def _parse_number(value: str | float | None) -> float:
@@ -120,53 +171,12 @@ def _parse_number(value: str | float | None) -> float:
         return math.nan
 
 
-def _select_rows(data: xr.Dataset) -> list[Record]:
-    """Returns the rows of a ledger that are about one configuration; [] where that is unknown.
-
-    A sweep has one ledger: its rows name their algorithm, and the swept values that they are about.
-    """
-    rows, labels = read_rows(data.attrs.get("ledger")), _read_labels(data)
-    if len({row.get("title", "") for row in rows}) > 1:
-        owner = collect_algorithms().get(_read_algorithm(data))
-        rows = [row for row in rows if owner and row["title"] == (owner.title or owner.name)]
-    matches = [_is_about(row.get("where", ""), labels) for row in rows]
-    return (
-        []
-        if None in matches
-        else [row for row, is_match in zip(rows, matches, strict=True) if is_match]
-    )
-
-
-def _read_labels(data: xr.Dataset) -> dict[str, str | float]:
-    """Returns the swept values of one configuration."""
-    return {str(name): x.values.item() for name, x in data.coords.items() if not x.ndim}
-
-
 def _read_algorithm(data: xr.Dataset) -> str:
     """Returns the name of a swept algorithm; "" where none is swept."""
-    label = _read_labels(data).get("algorithm", "")
-    entry = parse_study(data).get("algorithm", label) if label else ""
+    if "algorithm" not in data.coords or data.algorithm.ndim:
+        return ""
+    entry = parse_study(data).get("algorithm", data.algorithm.item())
     return str(entry.get("algorithm", "")) if isinstance(entry, dict) else str(entry)
-
-
-def _is_about(condition: str, labels: Mapping[str, str | float]) -> bool | None:
-    """Tells whether words such as "epsilon 0.5 or 1" are about these labels; None for unknown."""
-    if not condition:
-        return True
-    # Labels may have commas, but not before the name of another parameter.
-    names = "|".join(map(re.escape, labels)) or "$^"
-    pieces = re.split(rf"(?:^|, )({names}) ", condition)
-    if pieces[0] or len(pieces) < 3:
-        return None
-    values = [part.split(" or ") for part in pieces[2::2]]
-    # Files may store a whole number as a real one.
-    return all(
-        any(
-            str(labels[name]) == text or _parse_number(labels[name]) == _parse_number(text)
-            for text in texts
-        )
-        for name, texts in zip(pieces[1::2], values, strict=True)
-    )
 
 
 def find_algorithm(data: xr.Dataset) -> type[Algorithm] | None:
@@ -179,7 +189,8 @@ def read_setting(data: xr.Dataset, name: str, default: object) -> object:
 
     Results write down no default. A number that is none, such as no round budget, is None.
     """
-    labels, settings = _read_labels(data), json_attr(data, "settings")
+    labels = {str(n): x.values.item() for n, x in data.coords.items() if not x.ndim}
+    settings = json_attr(data, "settings")
     for dim, by_label in json_attr(data, "settings_by").items():
         settings |= by_label.get(str(labels.get(dim)), {})
     if name not in {*labels, *settings}:
@@ -202,34 +213,50 @@ def _average_links(data: xr.Dataset) -> float:
     return float(np.asarray(last.values)[is_priced(data)].sum())
 
 
-def write_leak(cost: Cost) -> str:
-    """Writes a leak for a cell of a table: "50", "no bound", "nothing"; "" for unknown."""
-    if cost.view == NO_MESSAGES:
+def write_leak(cost: Cost | Participant, *, in_words: bool = False) -> str:
+    """Writes a leak for a cell of a table: "50", "(1.71, 10⁻⁶)", "no bound", "nothing"; or "".
+
+    Args:
+        cost: What a run spends.
+        in_words: For a sentence: "ε = 50", "(ε, δ) = (1.71, 10⁻⁶)".
+    """
+    if cost.observation == NO_MESSAGES:
         return "nothing"
     if math.isnan(cost.leak):
         return ""
-    return "no bound" if math.isinf(cost.leak) else f"{cost.leak:.4g}"
+    if math.isinf(cost.leak):
+        return "no bound"
+    pair = write_epsilon(cost.leak, cost.delta)
+    return f"{'(ε, δ)' if cost.delta else 'ε'} = {pair}" if in_words else pair
 
 
-def find_shared_view(costs: Iterable[Cost | Participant]) -> str:
-    """Returns what is seen wherever the leak of a `Cost` or `Participant` is a number, or ""."""
-    views = {cost.view for cost in costs if cost.is_bounded}
-    return views.pop() if len(views) == 1 else ""
+def write_epsilon(epsilon: float, delta: float) -> str:
+    """Writes an epsilon, with the delta at which it holds unless that is 0."""
+    if math.isinf(epsilon):
+        return "no bound"
+    return f"({epsilon:.4g}, {write_number(delta)})" if delta else f"{epsilon:.4g}"
 
 
-def write_leak_heading(view: str, start: str = "leak ε") -> str:
-    """Returns the heading of a column of leaks, which names the view that all of them share."""
-    return start + f" of {view}" * bool(view)
+def find_shared_observation(costs: Iterable[Cost | Participant]) -> str:
+    """Returns what is seen wherever a leak is a number, in words; "" where it differs."""
+    observations = {cost.observation for cost in costs if cost.is_bounded}
+    return observations.pop() if len(observations) == 1 else ""
 
 
-def write_leak_cell(cost: Cost, view: str) -> str:
-    """Writes a leak for a column whose heading names a view."""
-    return add_view(write_leak(cost), cost, view)
+def write_leak_heading(observation: str, start: str = "leak ε") -> str:
+    """Returns the heading of a column of leaks, which says what all of their viewers see."""
+    return start + f" of {observation}" * bool(observation)
 
 
-def add_view(leak: str, cost: Cost | Participant, view: str) -> str:
-    """Writes a leak with what is seen, where that is another view than the one that is named."""
-    return f"{leak} ({cost.view})" if cost.is_bounded and cost.view != view else leak
+def add_observation(text: str, cost: Cost | Participant, shared: str) -> str:
+    """Writes what is seen after a leak, unless all share it."""
+    is_needed = cost.is_bounded and cost.observation != shared
+    return f"{text} ({cost.observation})" if is_needed else text
+
+
+def write_leak_cell(cost: Cost | Participant, shared: str) -> str:
+    """Writes a leak for a column whose heading says what all of their viewers see."""
+    return add_observation(write_leak(cost), cost, shared)
 
 
 def communication_cost(

@@ -14,15 +14,15 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from fmab_jax.algorithms import base
-from fmab_jax.algorithms.base import Algorithm, Disclosure
+from fmab_jax.algorithms.base import Algorithm, Disclosure, Viewer, ViewKind
 from fmab_jax.algorithms.families import index, index_trial
 from fmab_jax.algorithms.families.elimination import Elimination, EliminationTrial
 from fmab_jax.algorithms.families.episodes import Episodes, EpisodesTrial
 from fmab_jax.analysis.events import VIEWS, Numbers, Stream, make_zero_problem
 from fmab_jax.analysis.pulls import expose_releases, expose_rounds, expose_slots
 from fmab_jax.analysis.uploads import expose_uploads
-from fmab_jax.core import ledgers
 from fmab_jax.core.exchanges import Exchange, View
+from fmab_jax.core.ledgers import describe_viewer
 from fmab_jax.core.shapes import PyTree
 from fmab_jax.run.contract import refuse_errors
 
@@ -42,6 +42,10 @@ class Exposure(Protocol):
     @property
     def size(self) -> int:
         """Runs of a batch."""
+
+    @property
+    def is_stronger(self) -> bool:
+        """Whether the viewer sees more than that of the row."""
 
     @property
     def compete(self) -> bool:
@@ -101,7 +105,8 @@ def list_exposures(
                 else way[0](algorithm, exchange, row, np.uint32(root), *way[1:])
             )
             if isinstance(exposure, str):
-                unseen.append(Unseen(row.viewer, row.observation, float(row.epsilon), exposure))
+                viewer = describe_viewer(row.viewer, row.members)
+                unseen.append(Unseen(viewer, row.observation, float(row.epsilon), exposure))
             else:
                 exposures[way] = exposure
     return sorted(exposures.values(), key=lambda exposure: VIEWS.index(exposure.view)), unseen
@@ -124,7 +129,7 @@ def _list_claims(algorithm: Algorithm, exchange: Exchange) -> list[Disclosure]:
     # An inherited ledger does not cover a changed `privacy`.
     if owner.ledger is not Algorithm.ledger or privacy > ledger:
         return rows
-    messages = [row for row in rows if row.viewer not in (ledgers.ACTIONS, ledgers.OUTSIDE)]
+    messages = [row for row in rows if row.view is not ViewKind.ACTIONS]
     epsilon = epsilons["epsilon_message" if messages else "epsilon"]
     why = "stated by privacy; no ledger is"
     return [
@@ -147,15 +152,15 @@ def _list_views(
     algorithm: Algorithm, exchange: Exchange, row: Disclosure
 ) -> list[tuple[str, _Way]]:
     """Returns the views of a row: a function and its arguments, or why no run shows it."""
-    if row.viewer in (ledgers.ACTIONS, ledgers.OUTSIDE):
+    if row.viewer in (Viewer.WATCHERS, Viewer.OUTSIDER):
         if not isinstance(algorithm, Elimination):
             return [("actions", (expose_slots,))]
         # The actions of an agent that is alone follow from its noisy sums.
         return [("messages", (expose_uploads,))] * exchange.alone + [("actions", (expose_rounds,))]
     if isinstance(algorithm, index.IndexPolicy):
-        if (
-            type(algorithm).release is not index.IndexPolicy.release
-            and row.viewer in ledgers.ANY_VIEWER
+        if type(algorithm).release is not index.IndexPolicy.release and row.viewer in (
+            Viewer.ANYBODY,
+            Viewer.RECEIVERS,
         ):
             return [("messages", (expose_releases,))]
         return [("messages", "a policy does not say which part of its state it sends")]
@@ -163,19 +168,19 @@ def _list_views(
         return [("sums", "sums of episodes are not shown; what follows from them is")]
     assert isinstance(algorithm, Elimination)
     if algorithm.sums_securely:
-        if row.viewer == ledgers.SERVER:
+        if row.viewer is Viewer.SERVER:
             return [("sums", (expose_uploads,))]
         return [("sums", "the noise of a secure sum is drawn in one, not by shares")]
-    default_view = View(row.viewer, 1) if row.viewer == ledgers.ANY_VIEWER[1] else None
+    default_view = View(row.viewer, 1) if row.viewer is Viewer.RECEIVERS else None
     view = next((view for view in exchange.views if view.viewer == row.viewer), default_view)
     if view is None:
         return [("", "nothing in the exchange tells what that is")]
     if view.over == 1:
-        if view.observation != View("", 1).observation and row.observation == view.observation:
+        if view.observation:
             return [("messages", "weighted sums of single messages, which leak no more than these")]
         return [("messages", (expose_uploads,))]
     if algorithm.shares_arms:
         return [("sums", "who pulls an arm differs from round to round; single messages are shown")]
-    if exchange.reporting < exchange.agents and not row.observation.startswith("one round"):
+    if exchange.reporting < exchange.agents and not row.is_one_round:
         return [("sums", "other agents are drawn in each round; one round's sum is shown")]
     return [("sums", (expose_uploads, view.over, view.is_member))]

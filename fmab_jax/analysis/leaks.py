@@ -7,18 +7,38 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fmab_jax.algorithms.base import Algorithm, collect_algorithms, find_by_name
-from fmab_jax.analysis.accountant import DELTA
-from fmab_jax.analysis.privacy import privacy_ledger
+from fmab_jax.analysis.accountant import DELTA, Leak, check_delta, leak
+from fmab_jax.analysis.privacy import list_disclosures
 from fmab_jax.core.presences import Presence
 from fmab_jax.errors import Refusal, choice, real, refuse
-from fmab_jax.parameters import VIEWS, parameters_of
+from fmab_jax.mechanisms import MECHANISMS
+from fmab_jax.mechanisms.laplace import LAPLACE
+from fmab_jax.parameters import VIEWS, ViewKind, parameters_of
 from fmab_jax.run.contract import refuse_errors
 
 NOISE = ("epsilon_message", "epsilon")
 """Parameters that set the noise; the first that an algorithm has is solved for."""
 
-# A leak that a bounded number of doublings does not reach is none that the algorithm can have.
-_DOUBLINGS = 60
+# A leak is at most the goal, and at most so much of it smaller.
+_PRECISION = 1e-12
+# Factors grow up to this one while an epsilon is looked for.
+_MOST_STEP = 1e12
+
+
+def measure_leak(
+    algorithm: Algorithm,
+    agents: int,
+    view: str = "messages",
+    delta: float = DELTA,
+    presence: Presence | str | None = None,
+) -> Leak | None:
+    """Returns what a view leaks, with the delta at which it holds; arguments as in `find_leak`.
+
+    None where nobody has this view.
+    """
+    choice("view", view, VIEWS, "choose who is looked at")
+    rows, _ = list_disclosures(algorithm, agents, presence)
+    return leak(rows, ViewKind(view), check_delta(delta))
 
 
 def find_leak(
@@ -33,37 +53,28 @@ def find_leak(
     Args:
         algorithm: Configured, such as ``kl_se(1)``.
         agents: M.
-        view: "messages": everybody who gets a message, pure epsilon where the noise has one.
-            "sum": who sees sums over agents alone, up to ``delta``. "actions": who sees only the
-            arms that agents pull, up to ``delta``.
+        view: "messages": everybody who gets a message, pure epsilon where the noise has one, else
+            up to ``delta``. "sum": who sees sums over agents alone, up to ``delta``. "actions": who
+            sees only the arms that agents pull, up to ``delta``.
         delta: In [1e-12, 1).
         presence: Which agents take part in a round; absent ones hide nobody in a sum.
 
     Returns:
-        Epsilon; infinity for no bound, NaN where nobody has this view.
+        Epsilon; infinity for no bound, 0 in the view of messages where none are sent.
 
     Raises:
-        ValueError: If an argument is out of range.
+        ValueError: If an argument is out of range, or nobody has this view.
 
     Example:
         >>> import fmab_jax as fmab
         >>> fmab.find_leak(fmab.cdp_mab(0.02), 50), fmab.find_leak(fmab.kl_se(1), 50)
         (1.0, 1.0)
     """
-    choice("view", view, VIEWS, "choose who is looked at")
-    leaks = [math.nan]
-    for row in privacy_ledger(algorithm, agents, delta, presence=presence):
-        is_action = row.observation == "actions"
-        is_sum = row.observation.startswith("sums over")
-        if view == "actions" and is_action or view == "sum" and is_sum:
-            # One noise hides a reward without delta; several hide it better up to delta.
-            leaks.append(row.epsilon if row.over == 1 else row.epsilon_at_delta)
-        elif view == "messages" and not is_action:
-            leaks.append(row.epsilon)
-        # Noise without pure epsilon hides a reward up to delta only.
-        if math.isinf(leaks[-1]):
-            leaks[-1] = row.epsilon_at_delta
-    return max(leaks[1:], default=math.nan)
+    found = measure_leak(algorithm, agents, view, delta, presence)
+    if found is None:
+        allowed = f"a view that somebody has of {algorithm.name}"
+        refuse("view", view, allowed, "see fmab_jax.privacy_ledger")
+    return found.epsilon
 
 
 def at_leak(
@@ -86,10 +97,14 @@ def at_leak(
         agents: M.
         view: As in `find_leak`.
         presence: As in `find_leak`.
-        **parameters: Other parameters of the algorithm; its ``delta`` is also that of the view.
+        **parameters: Other parameters of the algorithm. ``delta`` is that of the view, and that of
+            noise without pure epsilon.
+
+    Returns:
+        The algorithm, which leaks no more than ``leak``, and less by at most 1e-12 of it.
 
     Raises:
-        ValueError: If a value is out of range, or the algorithm cannot bound this view.
+        ValueError: If a value is out of range, or the algorithm cannot have this leak.
 
     Example:
         >>> import fmab_jax as fmab
@@ -115,6 +130,10 @@ def at_leak(
     if not name:
         _refuse_view(owner, leak, agents, view, delta, "which has no noise")
 
+    # Pure noise has no delta; a view of sums or actions may have one.
+    if view != ViewKind.MESSAGES and _is_pure(parameters):
+        parameters.pop("delta", None)
+
     def build(epsilon: float | None) -> Algorithm:
         with refuse_errors(owner):
             algorithm: Algorithm = owner(**{name: epsilon}, **parameters)
@@ -127,33 +146,50 @@ def at_leak(
         return build(None)
 
     def measure(epsilon: float) -> float:
-        return find_leak(build(epsilon), agents, view, delta, presence)
+        result = measure_leak(build(epsilon), agents, view, delta, presence)
+        return math.inf if result is None else result.epsilon
 
     if not math.isfinite(measure(goal)):
         _refuse_view(owner, leak, agents, view, delta, "which does not bound it", parameters)
-    return build(_solve(measure, goal))
+    epsilon = _solve(measure, goal)
+    nearest = measure(epsilon)
+    if not goal * (1.0 - _PRECISION) <= nearest <= goal:
+        allowed = f"one that {owner.name} can have in the view of {view}, such as {nearest:g}"
+        refuse("leak", leak, allowed, "allow more, or choose another view")
+    return build(epsilon)
+
+
+def _is_pure(parameters: Mapping[str, Any]) -> bool:
+    """Tells whether an epsilon of the noise of an algorithm holds without delta."""
+    return MECHANISMS.parse(parameters.get("mechanism", LAPLACE), "mechanism").pure
 
 
 def _solve(measure: Callable[[float], float], goal: float) -> float:
-    """Returns where a growing function of epsilon reaches ``goal``, rounded down."""
+    """Returns where a growing function of epsilon reaches ``goal``, rounded down.
+
+    If it never does, the result is the nearest epsilon that was tried.
+    """
+
+    def is_near(epsilon: float) -> bool:
+        return goal * (1.0 - _PRECISION) <= measure(epsilon) <= goal
+
     # Most leaks are proportional to epsilon.
     leak = measure(goal)
-    if leak == goal:
-        return goal
     guess = goal * goal / leak if leak > 0.0 else goal
-    if math.isclose(measure(guess), goal, rel_tol=1e-12):
-        return guess
-    low = high = goal
-    for _ in range(_DOUBLINGS):
-        if measure(high) > goal:
-            break
-        low, high = high, 2.0 * high
-    for _ in range(_DOUBLINGS):
-        if measure(low) <= goal:
-            break
-        low, high = 0.5 * low, low
-    while low < (middle := math.sqrt(low) * math.sqrt(high)) < high and high / low > 1 + 1e-13:
+    for epsilon in (goal, guess, guess * (1.0 - 2e-16), guess * (1.0 - 1e-15)):
+        if is_near(epsilon):
+            return epsilon
+    low = high = guess
+    step = 1e-6
+    while measure(low) > goal and step < _MOST_STEP:
+        low, step = low / (1.0 + step), 8.0 * step
+    step = 1e-6
+    while measure(high) <= goal and step < _MOST_STEP:
+        high, step = high * (1.0 + step), 8.0 * step
+    while low < (middle := math.sqrt(low) * math.sqrt(high)) < high:
         low, high = (middle, high) if measure(middle) <= goal else (low, middle)
+        if high / low < 1.0 + 0.1 * _PRECISION or is_near(low):
+            break
     return low
 
 
@@ -188,11 +224,10 @@ def find_nearest(owner: type[Algorithm], agents: int, view: str, delta: float = 
         if other is owner or not solved:
             continue
         try:
-            algorithm = other(**{solved: 1.0})
-            bounded = math.isfinite(find_leak(algorithm, agents, view, delta))
+            result = measure_leak(other(**{solved: 1.0}), agents, view, delta)
         except Refusal:
             continue
-        if bounded:
+        if result is not None and math.isfinite(result.epsilon):
             shared = len({*other.__mro__} & {*owner.__mro__})
             found.append(((other.communication != owner.communication, -shared), name))
     return min(found)[1] if found else ""

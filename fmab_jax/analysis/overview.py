@@ -17,6 +17,7 @@ from fmab_jax.analysis import budgets, costs, privacy
 from fmab_jax.analysis.rows import (
     EVENT_COLUMNS,
     LOST,
+    add_named_leaks,
     check_list,
     find_key,
     iterate_rows,
@@ -26,7 +27,7 @@ from fmab_jax.analysis.tables import final_table, list_scalar_outputs
 from fmab_jax.analysis.words import is_number, list_facts, write_label, write_short
 from fmab_jax.core.shapes import Record
 from fmab_jax.errors import choice, flag, parse_number
-from fmab_jax.parameters import parameters_of
+from fmab_jax.parameters import VIEWS, parameters_of
 from fmab_jax.run.attributes import json_attr
 
 FORMATS = ("text", "latex", "html", "markdown", "csv")
@@ -138,16 +139,18 @@ def overview(
         level: As in `final_table`.
         server_price: c1, of an agent-server link.
         peer_price: c2, of an agent-agent link on the meter that is priced.
-        sort: A swept parameter, or regret, rounds, cost, seeds, lost, worse, leak, links,
-            links_p95, links_max, the same of numbers and bits, links_ and a meter, or another
-            column of csv; by default rows have the order of the grid.
+        sort: A swept parameter, or regret, rounds, cost, seeds, lost, worse, leak, leak_sum,
+            leak_actions, links, links_p95, links_max, the same of numbers and bits, links_ and a
+            meter, or another column of csv; by default rows have the order of the grid.
         descending: Largest first.
         where: Conditions that rows fulfil, such as "links_max<=500, regret<1e5", or a list of them:
             a column of numbers as in ``sort``; one of <=, >=, <, >, ==, !=; a number.
-        columns: Names of the columns wanted, in this order: swept parameters, leak, regret,
+        columns: Names of the columns wanted, in this order: swept parameters, leak, leak_sum and
+            leak_actions (what sums alone, or actions alone, tell; see `add_leaks`), regret,
             interval, percent, rounds, links (of each meter), links_p95, links_max, the same of
             numbers and bits, cost, seeds, lost, worse, and outputs that were asked for and are a
-            number of each seed; by default all except links_p95, numbers and bits.
+            number of each seed; by default all except leak_sum, leak_actions, links_p95, numbers
+            and bits.
 
     Raises:
         ValueError: If ``data`` is no such result, or another argument is out of range.
@@ -166,6 +169,7 @@ def overview(
     """
     flag("descending", descending)
     table = final_table(data, level=level, server_price=server_price, peer_price=peer_price)
+    table = add_named_leaks(table, [sort, where, columns])
     dims = [str(name) for name in table.seeds.dims]
     rows = [row for row in iterate_rows(table, data) if row["seeds"]]
     rows = select_rows(rows, table, data, sort=sort, descending=descending, where=where)
@@ -174,7 +178,7 @@ def overview(
         hidden = _OPTIONAL.difference(dims) | ({"links_max"} if not table.sizes["meter"] else set())
         table_columns = [column for column in table_columns if column[0] not in hidden]
     else:
-        names = {name: name for name, *_ in table_columns}
+        names = {name: name for name, *_ in table_columns} | {"leak_messages": "leak"}
         keys_shown = [
             find_key("columns", name, name, names) for name in check_list("columns", columns)
         ]
@@ -185,7 +189,6 @@ def overview(
             if column[0] == name
         ]
     level = table.attrs["level"]
-    ledger = table.attrs.get("ledger")
     return Overview(
         title=", ".join(list_facts(table, dims, leaks=True)),
         headings=tuple(heading for _, heading, _ in table_columns),
@@ -195,8 +198,14 @@ def overview(
         ),
         legend=_write_legend(table, f"{100 * level:.6g} %"),
         remarks=tuple(write_remarks(table, data)),
-        ledger=tuple(privacy.write_lines(ledger)) if ledger else (),
+        ledger=tuple(privacy.write_lines(data)) if "ledger" in data.coords else (),
     )
+
+
+def _write_view(row: Record, view: str) -> str:
+    """Writes what a view leaks; "-" where nobody has it, or the result does not say."""
+    epsilon = row[f"leak_{view}"]
+    return costs.write_epsilon(epsilon, row[f"leak_{view}_delta"]) if epsilon == epsilon else "-"
 
 
 def compute_half_width(row: Record, name: str = "regret") -> float:
@@ -214,7 +223,7 @@ def _build_columns(
 ) -> list[tuple[str, str, list[str]]]:
     """Returns all columns: name, heading and cells."""
     dims, meters = [str(name) for name in table.seeds.dims], table.meter.values.tolist()
-    view = costs.find_shared_view(row["exposure"] for row in rows)
+    shared = costs.find_shared_observation(row["exposure"] for row in rows)
     share = f"{100 * table.attrs['level']:.6g} %"
 
     def cells(write: Callable[[Record], str]) -> list[str]:
@@ -232,11 +241,16 @@ def _build_columns(
             lambda row: f"{write_short(row[name])} ± {write_short(compute_half_width(row, name))}"
         )
 
-    leaks = [costs.write_leak_cell(row["exposure"], view) for row in rows]
+    leaks = [costs.write_leak_cell(row["exposure"], shared) for row in rows]
     rounds = "rounds\nmade" if "rounds" in dims else "rounds"
     return [
         *((name, name, [write_label(row[name]) for row in rows]) for name in dims),
-        ("leak", fold_heading(costs.write_leak_heading(view)), leaks),
+        ("leak", fold_heading(costs.write_leak_heading(shared)), leaks),
+        *(
+            (f"leak_{view}", f"leak ε\n{view}", [_write_view(row, view) for row in rows])
+            for view in VIEWS[1:]
+            if f"leak_{view}" in table
+        ),
         ("regret", "regret\nat T", number("regret")),
         ("interval", f"±\n{share}", cells(lambda row: write_short(compute_half_width(row)))),
         ("percent", "±, %\nof it", cells(write_percent)),
@@ -332,6 +346,12 @@ def write_remarks(table: xr.Dataset, data: xr.Dataset) -> list[str]:
     if number := sum(costs.read_exposure(cell).has_open_actions for cell in cells):
         lines.append(
             f"Actions have no bound{rows(number)}: the leaks are those of what is sent alone."
+        )
+    unsaid = table.leak_messages.isnull() & (table.seeds > 0)
+    if number := int(unsaid.sum()):
+        lines.append(
+            f"What leaks is not known{rows(number)}: the results are of version 0.3 or older, or "
+            "joined, and\ntheir algorithm is not known here. Load its plug-in (--plugin)."
         )
     if LOST in table and int((table[LOST] * _has_heterogeneous_agents(table, data)).sum()):
         lines.append(

@@ -7,33 +7,38 @@ that slot is the same. A changed pull, arm and reward, is something else: with e
 fixes how often an arm is pulled in an epoch, it changes the data of two arms, whose noises are
 independent, so that epsilon and delta count twice; with an index policy it may shift all later
 rewards of two arms, which nothing covers.
-Of n changed rewards of an agent epsilon counts n times without delta. At the same delta it is more:
-`laplace_sum_epsilon` at scale / n, if all are in one sum; in any case n epsilon holds up to
-n e^((n-1) epsilon) delta. `privacy_ledger(..., rewards=n)` has the numbers. A ledger is about the
-ideal mechanism, with real numbers and exact laws of the noise, that the simulation approximates.
+Of n changed rewards of an agent epsilon counts n times without delta. At the same delta it may be
+more, if they are in one message: `laplace_sum_epsilon` at scale / n, if all are in one sum; in any
+case n epsilon holds up to n e^((n-1) epsilon) delta. In n different messages it may be much less.
+`privacy_ledger(..., rewards=n)` has the numbers. A ledger is about the ideal mechanism, with real
+numbers and exact laws of the noise, that the simulation approximates.
 """
 
 from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
 
 from fmab_jax.algorithms.base import Algorithm, coalition_of, ledger_of
 from fmab_jax.algorithms.families.messages import NoisyMessages
-from fmab_jax.analysis.accountant import DELTA, check_delta, leak_of
-from fmab_jax.analysis.accountant import epsilon_at as epsilon_at
+from fmab_jax.analysis.accountant import DELTA, check_delta, epsilon_at, leak_terms
 from fmab_jax.analysis.accountant import laplace_sum_epsilon as laplace_sum_epsilon
-from fmab_jax.analysis.words import write_number
+from fmab_jax.analysis.words import write_label, write_number
 from fmab_jax.core.binomials import MAX_TRIALS
+from fmab_jax.core.exchanges import Exchange, Viewer
 from fmab_jax.core.exchanges.table import AGENTS_MAX
-from fmab_jax.core.ledgers import LAPLACE, read_rows
+from fmab_jax.core.ledgers import Disclosure, Noise, describe_viewer
 from fmab_jax.core.presences import PRESENCES, Presence
-from fmab_jax.core.shapes import Record
 from fmab_jax.errors import count, flag, refuse
+from fmab_jax.parameters import ViewKind
 from fmab_jax.run.configs import build_exchange
 from fmab_jax.run.contract import refuse_errors
+from fmab_jax.run.facts import Ledger, read_ledger
 
 _WIDTH = 80
 _CHANGED_PULL = "One pull changed, arm and reward, counts twice, δ too."
@@ -44,7 +49,8 @@ _SLOT = (
 )
 _GROUP_PURE = "Without δ, n rewards of an agent count n times."
 _GROUP_APPROXIMATE = (
-    "Up to δ, n rewards leak more than n times ε: n ε holds up to n e^((n - 1) ε) δ."
+    "Up to δ, n rewards in one message may leak more than n times ε: n ε holds up to "
+    "n e^((n - 1) ε) δ. In n different messages they may leak much less."
 )
 _UP_TO = "Up to δ: the hockey-stick divergence at ε is at most δ."
 _CUT_ROUNDS = "Rounds that the horizon cuts in their wait have sent their data, too."
@@ -55,37 +61,45 @@ class LedgerRow(NamedTuple):
 
     Attributes:
         viewer: Who sees it.
-        observation: What the viewer sees: over the whole run, unless it says otherwise.
+        view: What kind of thing is seen: messages, sums or actions.
+        observation: What exactly is seen: over the whole run, unless it says otherwise.
         epsilon: Of pure differential privacy; infinite for no bound.
         epsilon_at_delta: Of (epsilon, delta)-privacy: at most ``epsilon``, and smaller where the
             noise of several agents adds up, or where shares of one noise bound no ratio. For every
             event A, P(A) is at most e^epsilon times its chance with the other reward, plus delta.
         delta: Delta of ``epsilon_at_delta``.
-        over: Number of noises of ``law`` that add up; 0 for unknown.
-        why: Why it holds, or why nothing does.
-        source: Theorem or section; "" for none.
-        law: Of the noises, `fmab_jax.core.ledgers.LAPLACE` or ``BITS``.
-        shares: Of one noise: its epsilon, how many are not known, and all; None for whole noises.
-        scale: Of each noise of a mechanism other than Laplace; None for others.
         rho: Of zero-concentrated differential privacy; infinite for no bound.
         mu: Of Gaussian differential privacy; infinite for no bound.
         rewards: Number of changed rewards that the four numbers are about.
+        noises: The noises that hide the reward; () for unknown.
+        why: Why it holds, or why nothing does.
+        source: Theorem or section; "" for none.
+        members: Agents of a coalition; 0 for any other viewer.
     """
 
-    viewer: str
+    viewer: Viewer
+    view: ViewKind
     observation: str
     epsilon: float
     epsilon_at_delta: float
     delta: float
-    over: int
+    rho: float
+    mu: float
+    rewards: int
+    noises: tuple[Noise, ...]
     why: str
     source: str
-    law: str = LAPLACE
-    shares: tuple[float, int, int] | None = None
-    scale: float | None = None
-    rho: float = math.inf
-    mu: float = math.inf
-    rewards: int = 1
+    members: int = 0
+
+    @property
+    def number(self) -> int:
+        """Number of noises that hide the reward; 0 for unknown."""
+        return sum(noise.count for noise in self.noises)
+
+    @property
+    def label(self) -> str:
+        """Who sees it, such as "3 agents together"."""
+        return describe_viewer(self.viewer, self.members)
 
 
 def privacy_ledger(
@@ -144,165 +158,200 @@ def privacy_ledger(
         >>> round(fmab.privacy_ledger(gaussian, 50, rewards=9, distinct_messages=True)[0].mu, 3)
         0.71
     """
-    if not isinstance(algorithm, Algorithm):
-        refuse("algorithm", algorithm, "an algorithm, such as cdp_mab(1.0)", "see fmab algorithms")
-    agents = count("agents", agents, 1, AGENTS_MAX, "give the number of agents")
     delta = check_delta(delta)
+    rows, exchange = list_disclosures(algorithm, agents, presence)
     remedy = "leave one agent whose reward is looked for"
-    colluding = count("colluding", colluding, 0, agents - 1, remedy)
+    colluding = count("colluding", colluding, 0, exchange.agents - 1, remedy)
     rewards = count("rewards", rewards, 1, MAX_TRIALS, "give a number of rewards of one agent")
     distinct = flag("distinct_messages", distinct_messages, "write True or False")
     if distinct and not isinstance(algorithm, NoisyMessages):
         allowed = f"False for {algorithm.name}, whose rewards may enter several messages"
         refuse("distinct_messages", distinct, allowed, "leave it out")
-    who = None if presence is None else PRESENCES.parse(presence, "presence")
+    if colluding:
+        with refuse_errors(type(algorithm)):
+            rows += coalition_of(algorithm, exchange, colluding, _parse_presence(presence))
+    return [_measure(row, delta, rewards, distinct) for row in rows]
+
+
+def list_disclosures(
+    algorithm: Algorithm, agents: int, presence: Presence | str | None = None
+) -> tuple[tuple[Disclosure, ...], Exchange]:
+    """Returns the rows of a ledger without their numbers, and the exchange that they are about.
+
+    Arguments are checked, and are as in `privacy_ledger`.
+    """
+    if not isinstance(algorithm, Algorithm):
+        refuse("algorithm", algorithm, "an algorithm, such as cdp_mab(1.0)", "see fmab algorithms")
+    agents = count("agents", agents, 1, AGENTS_MAX, "give the number of agents")
     exchange = build_exchange(algorithm, agents)
     with refuse_errors(type(algorithm)):
-        rows = ledger_of(algorithm, exchange, who)
-        if colluding:
-            rows += coalition_of(algorithm, exchange, colluding, who)
-    table = []
-    for row in rows:
-        shares = row.shares if row.scale is None else (row.scale,)
-        leak = leak_of(
-            row.epsilon, row.over, delta, row.law, shares, rewards=rewards, distinct=distinct
-        )
-        fields = row._asdict() | leak._asdict()
-        table.append(LedgerRow(**fields, delta=delta, rewards=rewards))
-    return table
+        return ledger_of(algorithm, exchange, _parse_presence(presence)), exchange
 
 
-def merge_ledgers(
-    cells: Sequence[tuple[str, Mapping[str, object], Iterable[Record]]],
-) -> list[Record]:
-    """Returns one ledger of several configurations; equal rows are joined.
+def _parse_presence(presence: Presence | str | None) -> Presence | None:
+    return None if presence is None else PRESENCES.parse(presence, "presence")
 
-    Each has a title, swept values, and rows of `fmab_jax.run.facts.ledger_rows`. Rows of the same
-    kind come back, with a ``title``. Of the pairs [epsilon, over], ``leaks`` has the smallest and
-    the largest epsilon for each number of agents. ``conditions`` tells the swept values of the
-    configurations that a row is about, where others of this title have another.
-    """
-    groups: dict[tuple[str | None, ...], list[tuple[Mapping[str, object], Record]]] = {}
-    for title, labels, rows in cells:
-        for row in rows:
-            key = (
-                title,
-                *(row.get(name) for name in ("viewer", "observation", "why", "source", "law")),
-            )
-            groups.setdefault(key, []).append((labels, row))
-    table = []
-    for (group_title, *_), group in groups.items():
-        # Shares of a noise follow in a pair: the epsilon of the whole, how many, and of how many.
-        ends: dict[tuple[int, ...], set[tuple[float, ...]]] = {}
-        for epsilon, over, *shares in (leak for _, row in group for leak in row["leaks"]):
-            end = (math.inf if epsilon is None else epsilon, *shares[:1])
-            ends.setdefault((over, *shares[1:]), set()).add(end)
-        leaks = [
-            [epsilon if math.isfinite(epsilon) else None, over, *whole, *shares]
-            for (over, *shares), pair in sorted(ends.items())
-            for epsilon, *whole in sorted({min(pair), max(pair)})
-        ]
-        row_labels, all_cells = (
-            [labels for labels, _ in group],
-            [c[1] for c in cells if c[0] == group_title],
-        )
+
+def _measure(row: Disclosure, delta: float, rewards: int, is_distinct: bool) -> LedgerRow:
+    """Returns a row with its numbers."""
+    terms = leak_terms(row, delta, rewards=rewards, is_distinct=is_distinct)
+    fields = {name: getattr(row, name) for name in row._fields if name in LedgerRow._fields}
+    return LedgerRow(**fields | terms._asdict(), delta=delta, rewards=rewards)
+
+
+class _Group(NamedTuple):
+    """Rows of several configurations that differ in their numbers alone."""
+
+    title: str
+    rows: list[Disclosure]
+    ledgers: list[Ledger]
+    condition: str  # the swept values of these configurations, where others have another; or ""
+
+
+def _merge_rows(data: xr.Dataset) -> list[_Group]:
+    """Returns the rows of all ledgers of a result; those that are alike are joined."""
+    dims = [str(dim) for dim in data.ledger.dims]
+    labels = {dim: data[dim].values.tolist() for dim in dims}
+    ledgers = {text: read_ledger(text) for text in dict.fromkeys(data.ledger.values.flat)}
+    groups: dict[tuple[object, ...], list[tuple[tuple[int, ...], Ledger, Disclosure]]] = {}
+    places: dict[str, list[tuple[int, ...]]] = {}
+    for place, text in np.ndenumerate(data.ledger.values):
+        ledger = ledgers[text]
+        places.setdefault(ledger.title, []).append(place)
+        for row in ledger.rows:
+            laws = tuple(noise.mechanism for noise in row.noises)
+            row_key = row._replace(epsilon=0.0, noises=laws)
+            groups.setdefault((ledger.title, row_key), []).append((place, ledger, row))
+    merged = []
+    for (title, _), cells in groups.items():
         conditions = []
-        for name in all_cells[0]:
-            values, all_values = (
-                dict.fromkeys(str(labels[name]) for labels in swept)
-                for swept in (row_labels, all_cells)
+        for axis, dim in enumerate(dims):
+            used, all_used = (
+                dict.fromkeys(labels[dim][place[axis]] for place in some)
+                for some in ([place for place, *_ in cells], places[str(title)])
             )
-            conditions += [f"{name} {' or '.join(values)}"] * (len(values) < len(all_values))
-        waits = any(row.get("waits", False) for _, row in group)
-        fields = {"leaks": leaks, "waits": waits, "where": ", ".join(conditions)}
-        table.append({"title": group_title, **group[0][1], **fields})
-    return table
+            if len(used) < len(all_used):
+                conditions.append(f"{dim} {' or '.join(map(write_label, used))}")
+        rows, whole = [row for *_, row in cells], [ledger for _, ledger, _ in cells]
+        merged.append(_Group(str(title), rows, whole, ", ".join(conditions)))
+    return merged
 
 
-def write_lines(ledger: str, delta: float = DELTA) -> list[str]:
-    """Writes the ledger of a result in lines of at most 80 letters; see `write_table`."""
-    table, _ = write_table(ledger, delta)
+def write_lines(data: xr.Dataset, delta: float = DELTA) -> list[str]:
+    """Writes the ledgers of a result in lines of at most 80 letters; see `write_table`."""
+    table, notes = write_table(data, delta)
     text = ["Privacy of one reward, over the whole run where nothing else is said:"]
-    for title in dict.fromkeys(row["title"] for row in table):
-        text += [title] * bool(title)
+    titles = dict.fromkeys(row["title"] for row in table)
+    for title in titles:
+        text += [title] * (len(titles) > 1)
         for row in (row for row in table if row["title"] == title):
-            heading = (
-                f"{row['viewer']}, {row['observation']}"
-                if row["observation"] != "actions"
-                else row["viewer"]
-            )
+            heading = row["viewer"]
+            if row["observation"]:
+                heading += f", {row['observation']}"
             condition, source = (
                 f" ({row[name]})" * bool(row[name]) for name in ("where", "source")
             )
             text += _wrap(f"{heading}{condition}: {row['epsilon']}", "  ")
             text += _wrap(f"{row['why']}{source}", "    ")
-    return text + _write_notes(ledger)
+    return text + [line for note in notes for line in textwrap.wrap(note, _WIDTH)]
 
 
 def _wrap(text: str, indent: str) -> list[str]:
     return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent="    ")
 
 
-def write_table(ledger: str, delta: float = DELTA) -> tuple[list[dict[str, str]], list[str]]:
-    """Returns the attribute ``ledger`` of a result as a table: rows of texts, and notes below it.
+def write_table(data: xr.Dataset, delta: float = DELTA) -> tuple[list[dict[str, str]], list[str]]:
+    """Returns the ledgers of a result as a table: rows of texts, and notes below it.
 
-    Rows have the ``title`` of the algorithm, ``who`` sees it, ``what``, ``where`` (which
-    configurations, "" for all), ``epsilon``, ``why`` and ``source``.
+    Rows have the ``title`` of the algorithm, ``viewer``, ``observation`` ("" for actions, which the
+    viewer names), ``where`` (which configurations, "" for all), ``epsilon``, ``why`` and
+    ``source``.
     """
-    names = ("title", "viewer", "observation", "where", "why", "source")
+    groups = _merge_rows(data)
     table = []
-    for row in read_rows(ledger):
-        leaks = [(math.inf if e is None else e, n, *shares) for e, n, *shares in row["leaks"]]
-        epsilon = _write_epsilons(leaks, delta, row.get("law", LAPLACE))
-        table.append({name: row.get(name, "") for name in names} | {"epsilon": epsilon})
-    note = " ".join(" ".join(_write_notes(ledger)).split())
-    return table, [note] if note else []
+    for group in groups:
+        row = group.rows[0]
+        table.append(
+            {
+                "title": group.title,
+                "viewer": describe_viewer(row.viewer, row.members),
+                "observation": "" if row.view is ViewKind.ACTIONS else row.observation,
+                "where": group.condition,
+                "epsilon": _write_epsilons(group.rows, delta),
+                "why": row.why,
+                "source": row.source,
+            }
+        )
+    return table, _list_notes(groups)
 
 
-def _write_notes(ledger: str) -> list[str]:
-    """Writes what an epsilon covers, by title where the titles differ."""
-    table = read_rows(ledger)
+def _list_notes(groups: Sequence[_Group]) -> list[str]:
+    """Returns what an epsilon covers, by title where the titles differ."""
+    has_delta = any(_holds_up_to_delta(row) for group in groups for row in group.rows)
+    notes = [_UP_TO, _GROUP_APPROXIMATE] if has_delta else []
     covered = [
-        row for row in table if any(leak[0] is not None or len(leak) == 3 for leak in row["leaks"])
+        group
+        for group in groups
+        if any(math.isfinite(row.epsilon) or row.noises for row in group.rows)
     ]
-    # Files of older versions do not say whether an epoch fixes its pulls.
-    units = [row for row in covered if row.get("fixed") is not None]
-    groups = {
-        _SLOT: units,
-        _CHANGED_PULL: [row for row in units if row["fixed"]],
-        _CHANGED_ARM: [row for row in units if not row["fixed"]],
-        _GROUP_PURE: units,
-        _CUT_ROUNDS: [row for row in covered if row.get("waits", False)],
+    ledgers = [(group, ledger) for group in covered for ledger in group.ledgers]
+    titles_of = {
+        _SLOT: [group.title for group, _ in ledgers],
+        _CHANGED_PULL: [group.title for group, ledger in ledgers if ledger.fixes_pulls],
+        _CHANGED_ARM: [group.title for group, ledger in ledgers if not ledger.fixes_pulls],
+        _GROUP_PURE: [
+            group.title for group in covered if any(row.epsilon < math.inf for row in group.rows)
+        ],
+        _CUT_ROUNDS: [group.title for group, ledger in ledgers if ledger.waits],
     }
-    notes = []
-    if any(leak[1] > 1 or len(leak) > 2 for row in table for leak in row["leaks"]):
-        notes = [_UP_TO, _GROUP_APPROXIMATE]
-    all_titles = {row.get("title", "") for row in covered}
-    for note, group in groups.items():
-        titles = dict.fromkeys(row.get("title", "") for row in group)
+    all_titles = {group.title for group in covered}
+    for note, used in titles_of.items():
+        titles = dict.fromkeys(used)
         whose = "" if len(titles) == len(all_titles) else f"{', '.join(titles)}: "
-        notes += [whose + note] * bool(group)
-    return [line for note in notes for line in textwrap.wrap(note, _WIDTH)]
+        notes += [whose + note] * bool(titles)
+    return notes
 
 
-def _write_epsilons(
-    leaks: Sequence[tuple[float, int, *tuple[float, ...]]], delta: float, law: str
-) -> str:
+def _holds_up_to_delta(row: Disclosure) -> bool:
+    """Tells whether a smaller epsilon than the pure one holds up to delta."""
+    return row.number > 1 or bool(row.noises) and math.isinf(row.epsilon)
+
+
+def _select_ends(rows: Sequence[Disclosure]) -> list[Disclosure]:
+    """Returns the rows with the smallest and the largest epsilon, among as many noises.
+
+    Epsilon at any delta falls with the scale, so the others need not be computed.
+    """
+    groups: dict[tuple[Noise, ...], list[Disclosure]] = {}
+    for row in dict.fromkeys(rows):
+        key = tuple(noise._replace(scale=1.0) for noise in row.noises)
+        groups.setdefault(key, []).append(row)
+    ends: list[Disclosure] = []
+    for key, members in groups.items():
+        if len(key) == 1:
+            members.sort(key=lambda row: row.noises[0].scale)
+        if not key:
+            members.sort(key=lambda row: row.epsilon)
+        ends += members if len(key) > 1 else [members[0], members[-1]]
+    return ends
+
+
+def _write_epsilons(rows: Sequence[Disclosure], delta: float) -> str:
     """Writes the epsilons of some configurations: the smallest and the largest."""
-    # Epsilon at delta grows with epsilon, so the ends suffice.
-    ends = [epsilon_at(e, over, delta, law, tuple(shares) or None) for e, over, *shares in leaks]
+    rows = _select_ends(rows)
+    ends = [epsilon_at(row, delta) for row in rows]
     if math.isinf(min(ends)):
         return "no bound"
-    pure = [leak[0] for leak in leaks]
+    pure = [row.epsilon for row in rows]
     text = "no bound without δ" if math.isinf(min(pure)) else f"ε = {write_range(pure)}"
-    if all(over <= 1 and not shares for _, over, *shares in leaks):
+    if not any(map(_holds_up_to_delta, rows)):
         return text
     text = f"{text}, and {write_range(ends)} up to δ = {write_number(delta)}"
     if math.isfinite(min(pure)):
         return text
     # Noise without pure epsilon: other terms say more than one delta.
-    rates = [leak_of(e, over, delta, law, tuple(shares)) for e, over, *shares in leaks]
-    for symbol, values in (("ρ", [leak.rho for leak in rates]), ("μ", [x.mu for x in rates])):
+    terms = [leak_terms(row, delta) for row in rows]
+    for symbol, values in (("ρ", [x.rho for x in terms]), ("μ", [x.mu for x in terms])):
         text += f"; {symbol} = {write_range(values)}" * math.isfinite(max(values))
     return text
 

@@ -45,6 +45,7 @@ class Releases:
     size: int
     view: ClassVar[str] = "messages"
     compete: ClassVar[bool] = False
+    is_stronger: ClassVar[bool] = False
 
     def streams(self) -> list[Stream]:
         """Returns one reward, and several."""
@@ -148,6 +149,7 @@ class Actions:
     words: str  # name of the stream
     view: ClassVar[str] = "actions"
     compete: ClassVar[bool] = True
+    is_stronger: ClassVar[bool] = False
 
     def streams(self) -> list[Stream]:
         """Returns the whole run, for each of the data."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import xarray as xr
@@ -14,10 +14,12 @@ from fmab_jax.analysis.tables import final_table, list_scalar_outputs
 from fmab_jax.analysis.words import is_number
 from fmab_jax.core.shapes import Record
 from fmab_jax.errors import did_you_mean, parse_number, refuse
+from fmab_jax.parameters import VIEWS
 
 # Short names of columns, besides the swept parameters.
 _SHORT = {"regret": "regret", "rounds": "rounds_made", "cost": "cost", "seeds": "seeds"}
-_SHORT |= {"lost": "best_arm_lost", "worse": "worse_arm_played", "leak": "leak_epsilon"}
+_SHORT |= {"lost": "best_arm_lost", "worse": "worse_arm_played", "leak": "leak_messages"}
+_SHORT["leak_epsilon"] = _SHORT["leak"]  # as version 0.3 called it
 # Where means change, no arm is lost.
 LOST = _SHORT["lost"]
 EVENT_COLUMNS = (
@@ -35,6 +37,12 @@ _TESTS: dict[str, Callable[[float, float], bool]] = {
 }
 
 
+def add_named_leaks(table: xr.Dataset, texts: Iterable[object]) -> xr.Dataset:
+    """Returns a table with the leaks of the views that arguments of `overview` name."""
+    named = " ".join(map(str, texts))
+    return costs.add_leaks(table, [view for view in VIEWS[1:] if f"leak_{view}" in named])
+
+
 def iterate_rows(table: xr.Dataset, data: xr.Dataset) -> Iterator[Record]:
     """Yields the final values of each configuration by name; ``exposure`` is a `costs.Cost`."""
     dims = [str(name) for name in table.seeds.dims]
@@ -46,7 +54,7 @@ def iterate_rows(table: xr.Dataset, data: xr.Dataset) -> Iterator[Record]:
         cell = table.isel(at)
         row = {name: cell[name].item() for name in (*dims, *(n for n in scalars if n not in spent))}
         row["exposure"] = costs.read_exposure(cell)
-        row["leak_view"] = row["exposure"].view
+        row["leak_view"] = row["exposure"].observation
         if message is not None:
             row["epsilon_message"] = message.isel(at, missing_dims="ignore").item()
         links = zip(table.meter.values.tolist(), cell.links.values.tolist(), strict=True)
@@ -99,7 +107,7 @@ def find_places(data: xr.Dataset, where: Sequence[str] | str) -> list[tuple[int,
         data: Results with ``seeds`` over the swept parameters.
         where: As in `overview`.
     """
-    table = final_table(data)
+    table = add_named_leaks(final_table(data), [where])
     places = np.ndindex(table.seeds.shape)
     rows = [
         {**row, "place": place}

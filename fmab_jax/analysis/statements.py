@@ -7,14 +7,14 @@ interval, and the method. Only this module writes it as text or as cells.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fmab_jax.analysis import words
-from fmab_jax.analysis.costs import NO_MESSAGES, Cost, add_view, write_leak
+from fmab_jax.analysis.costs import NO_MESSAGES, Cost, write_leak, write_leak_cell
+from fmab_jax.parameters import ViewKind
 
 
 class Question(NamedTuple):
@@ -42,9 +42,10 @@ class Participant(NamedTuple):
         label: Its name.
         seeds: How many it has.
         mean: Mean regret at T over the seeds that are compared.
-        leak: What others are told of a reward, as `write_leak` writes it; "" for unknown.
-        view: Observation that the leak is about, such as "single messages".
-        accountant: "pure", or the delta up to which the leak holds.
+        leak: What others are told of a reward: epsilon; infinite for no bound, NaN for unknown.
+        delta: Up to which it holds; 0 for pure differential privacy.
+        view: What kind of thing the leak is about; None where nothing is told, or unknown.
+        observation: The same in words, such as "single messages".
         trust: Who is trusted with what, in words.
         links: Mean number of links at T; NaN for unknown.
         spent: Priced links, numbers and bits of a run: mean, 95 % quantile and maximum, by the
@@ -54,9 +55,10 @@ class Participant(NamedTuple):
     label: str
     seeds: int
     mean: float
-    leak: str = ""
-    view: str = ""
-    accountant: str | float = "pure"
+    leak: float = math.nan
+    delta: float = math.nan
+    view: ViewKind | None = None
+    observation: str = ""
     trust: str = ""
     links: float = math.nan
     spent: Mapping[str, float] = {}  # noqa: RUF012
@@ -64,19 +66,20 @@ class Participant(NamedTuple):
     @classmethod
     def from_cost(cls, label: str, seeds: int, mean: float, cost: Cost) -> Participant:
         """Returns a participant with its cost."""
-        return cls(label, seeds, mean, write_leak(cost), cost.view, "pure", cost.trust, cost.links)
+        leak = cost.leak, cost.delta, cost.view, cost.observation
+        return cls(label, seeds, mean, *leak, cost.trust, cost.links)
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the leak is a number."""
-        return bool(re.match(r"[\d.]", self.leak)) and self.view != NO_MESSAGES
+        """Whether there are messages and an epsilon covers them."""
+        return self.view is not None and math.isfinite(self.leak)
 
-    @property
-    def leak_number(self) -> float:
-        """The leak as a number: 0 where nothing is told, infinite without a bound."""
-        return (
-            float(self.leak) if self.is_bounded else 0.0 if self.view == NO_MESSAGES else math.inf
-        )
+    def leaks_less(self, other: Participant) -> bool:
+        """Tells whether this leak is surely the smaller: neither epsilon nor delta is larger."""
+        if math.isinf(other.leak):
+            return self.leak < math.inf
+        ends = (self.leak, self.delta), (other.leak, other.delta)
+        return ends[0] != ends[1] and all(a <= b for a, b in zip(*ends, strict=True))
 
 
 METHODS = {
@@ -189,21 +192,25 @@ class Comparison:
 
     @property
     def _leaks(self) -> str:
-        """Writes both leaks and compares them; leaks of different views have no order."""
+        """Writes both leaks and compares them; leaks of different views have no order.
+
+        Nor have a smaller epsilon and a smaller delta.
+        """
         first, second = self.participants
-        if not (first.view and second.view):
+        if not (first.observation and second.observation):
             return ""
-        shared = first.view if first.view == second.view else ""
+        shared = first.observation if first.observation == second.observation else ""
         leaks = [
-            f"{'ε = ' * run.is_bounded}{run.leak}"
-            + f" ({run.view})" * (run.view not in (NO_MESSAGES, shared))
+            write_leak(run, in_words=True)
+            + f" ({run.observation})" * (run.observation not in (NO_MESSAGES, shared))
             for run in self.participants
         ]
         text = _join_pair(leaks) + f" ({shared})" * (shared not in ("", NO_MESSAGES))
-        first_leak, second_leak = first.leak_number, second.leak_number
-        if first_leak == second_leak or (first.is_bounded and second.is_bounded and not shared):
-            return f"leak {text}"
-        return f"{first.label} leaks {'less' if first_leak < second_leak else 'more'}: {text}"
+        has_order = first.view == second.view or not (first.is_bounded and second.is_bounded)
+        for run, other, word in ((first, second, "less"), (second, first, "more")):
+            if has_order and run.leaks_less(other):
+                return f"{first.label} leaks {word}: {text}"
+        return f"leak {text}"
 
     @property
     def _links(self) -> str:
@@ -215,18 +222,18 @@ class Comparison:
     @property
     def _trusts(self) -> str:
         """Writes both trusts if they differ and both leaks are of one kind; else ""."""
-        kinds = {"ε" if run.is_bounded else run.leak for run in self.participants}
+        kinds = {"ε" if run.is_bounded else write_leak(run) for run in self.participants}
         trusts = dict.fromkeys(run.trust or "not known" for run in self.participants)
         if len(trusts) == 1 or len(kinds) > 1:
             return ""
         return f"trusted: {' and '.join(f'“{trust}”' for trust in trusts)}"
 
-    def cells(self, view: str = "") -> dict[str, str]:
+    def cells(self, observation: str = "") -> dict[str, str]:
         """Returns the cells of a table of comparisons, by their headings; "–" for unknown.
 
-        Leaks have their view in brackets, except the ``view`` that the table names.
+        Leaks say in brackets what is seen, except the ``observation`` that the table names.
         """
-        leaks = [add_view(run.leak, run, view) for run in self.participants]
+        leaks = [write_leak_cell(run, observation) for run in self.participants]
         percent_is_known = math.isfinite(self.percent), math.isfinite(self.percent_lower)
         ends = f"[{self.percent_lower:+.3g}, {self.percent_upper:+.3g}] %"
         return {

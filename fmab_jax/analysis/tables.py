@@ -10,7 +10,7 @@ import xarray as xr
 
 from fmab_jax.analysis import budgets, summary
 from fmab_jax.analysis.bands import EVENTS, compute_moments_band, lost_interval, student_quantile
-from fmab_jax.analysis.costs import communication_cost, list_prices, read_exposure
+from fmab_jax.analysis.costs import LEAKS, communication_cost, list_prices
 from fmab_jax.core.shapes import Record
 from fmab_jax.errors import price, real, refuse
 from fmab_jax.run.attributes import json_attr
@@ -50,8 +50,10 @@ def final_table(
         the seeds, each with ``_lower`` and ``_upper`` (Student t); ``links`` by meter, the mean;
         ``links_p95`` and ``links_max``, what 95 % of the runs do not exceed and the largest, of the
         links that are priced; ``numbers`` and ``bits``, means, and the same two of them;
-        ``leak_epsilon``, the epsilon of one reward in what is sent, over the whole run, against
-        whoever sees most of it (0 where nothing is sent, NaN where the result does not say);
+        ``leak_messages``, the epsilon of one reward in what is sent, over the whole run, against
+        whoever sees most of it (0 where nothing is sent, NaN where the result does not say), and
+        ``leak_messages_delta``, the delta at which it holds (0 for pure differential privacy); the
+        leaks of other views if `add_leaks` has added them;
         ``seeds``, ``undecided`` (seeds still exploring at T), ``best_arm_lost`` and
         ``worse_arm_played``, each with the Clopper-Pearson ``_lower`` and ``_upper``. Outputs that
         were asked for and are a number of each seed are means with intervals, like regret.
@@ -110,7 +112,7 @@ def _compute_arrays(
     rows, events = [], [name for name in EVENTS if name in data]
     for place in np.ndindex(shape):
         cell = data.isel(dict(zip(dims, place, strict=True)))
-        row: Record = {"leak_epsilon": read_exposure(cell).leak, "seeds": int(cell.seeds)}
+        row: Record = {"seeds": int(cell.seeds)}
         if row["seeds"] > 1:
             row |= _compute_final_row(cell, row["seeds"], prices_pair, look_level, outputs)
             for name in events:
@@ -123,13 +125,17 @@ def _compute_arrays(
         return np.array([row.get(name, missing) for row in rows]).reshape(shape)
 
     names = ["regret", "cost", "rounds_made", *outputs]
-    names = [f"{name}{end}" for name in names for end in ("", *_ENDS)] + ["leak_epsilon"]
+    names = [f"{name}{end}" for name in names for end in ("", *_ENDS)]
     names += [name for name in _COUNTS if name not in EVENTS or name in events]
     names += [f"{name}{end}" for name in events for end in _ENDS]
     names += [name for name in budgets.list_columns(data) if name != "links"]
     unknown = np.full(data.sizes["meter"], np.nan)
     links = np.array([row.get("links", unknown) for row in rows]).reshape(*shape, -1)
-    return {name: (dims, column(name)) for name in names} | {"links": ([*dims, "meter"], links)}
+    arrays = {name: (dims, column(name)) for name in names}
+    unsaid = xr.DataArray(np.full(shape, np.nan))
+    names = [name for name in LEAKS if name in data or name in LEAKS[:2]]
+    leaks = {name: (dims, np.asarray(data.get(name, unsaid))) for name in names}
+    return arrays | leaks | {"links": ([*dims, "meter"], links)}
 
 
 def _select_coordinates(data: xr.Dataset) -> dict[str, xr.Variable | xr.DataArray]:
@@ -202,8 +208,8 @@ def check_result(data: xr.Dataset, field: str = "data") -> xr.Dataset:
     """Returns results whose ``seeds`` counts the seeds that are present.
 
     Some may have been selected, runs may have been joined, and variables left out. Where runs were
-    joined and the attributes are those of the first, as xarray keeps them by default, what it leaks
-    is left out; runs joined along an axis of their study are a sweep.
+    joined and the attributes are those of the first, as xarray keeps them by default, the privacy
+    parameter is left out; runs joined along an axis of their study are a sweep.
 
     Args:
         data: Results.
@@ -231,7 +237,7 @@ def check_result(data: xr.Dataset, field: str = "data") -> xr.Dataset:
     join_axes = dims - {*study.get("axes", ())}
     if study and (join_axes or joined):
         data = data.copy()
-        for name in ("ledger", "epsilon", "epsilon_message"):
+        for name in ("epsilon", "epsilon_message"):
             data.attrs.pop(name, None)
     if "seed" in data.coords and len(np.unique(data.seed)) < number:
         refuse(f"{field}.seed", "repeated", "distinct", "a repeated seed repeats its run: drop it")

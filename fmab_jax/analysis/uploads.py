@@ -24,10 +24,6 @@ from fmab_jax.core.rare import table
 from fmab_jax.draws import ByAgent, Draws
 from fmab_jax.draws.base import Sums
 
-STRONGER = ", and the noisy sums that they follow from"
-"""Addition to a viewer who sees more than the viewer of the row."""
-
-
 PerRound = Float[Array, " round"]
 
 
@@ -62,6 +58,11 @@ class Uploads:
     weights: Float[np.ndarray, " agent"] | None
     skips: bool  # whether some agents do not report in a round
     compete: ClassVar[bool] = False
+
+    @property
+    def is_stronger(self) -> bool:
+        """Whether the noisy sums of an agent that is alone are seen, and not actions alone."""
+        return self.trial.alone
 
     def streams(self) -> list[Stream]:
         """Returns streams of one round, and of all rounds with the reward in the first or last."""
@@ -208,8 +209,6 @@ def expose_uploads(
     view = "sums" if secure or over > 1 else "messages"
     words, agents, weights = ("upload", "uploads"), 2, None
     if trial.alone:
-        # This viewer sees more than the viewer of the row.
-        row = row._replace(viewer=row.viewer + STRONGER)
         words, agents = ("noisy sum", "noisy sums"), 1
     elif secure:
         words, agents = ("sum over agents", "sums over agents"), 1

@@ -9,20 +9,22 @@ from __future__ import annotations
 import hashlib
 import math
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import SupportsInt, TypeGuard
 
 import xarray as xr
 
-from fmab_jax.core.ledgers import UNSTATED, read_rows
-from fmab_jax.core.shapes import Record
+from fmab_jax.core.ledgers import Disclosure
+from fmab_jax.parameters import ViewKind
 from fmab_jax.run.attributes import json_attr
+from fmab_jax.run.facts import Ledger, read_ledger
 
 _POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 # Letters of one fact, or of one label.
 _LONGEST = 500
 # Coordinates of a configuration that are no parameters of its own.
-_DERIVED = {"algorithm", "title", "reporting", "wait", "time", "slot", "seed", "meter"}
+_DERIVED = {"algorithm", "title", "reporting", "wait", "time", "slot", "seed", "meter", "ledger"}
+_UNSTATED = "privacy not stated"
 _SIZES = (("agents", "M = ", "agent"), ("arms", "K = ", "arm"), ("horizon", "T = ", "slot"))
 
 
@@ -109,28 +111,28 @@ def group_labels(words: Mapping[str, str]) -> dict[str, str]:
     return {text: " / ".join(labels) for text, labels in groups.items()}
 
 
-def write_privacy(epsilon: str | float, ledger: Iterable[Record] = ()) -> str:
+def read_ledgers(data: xr.Dataset) -> list[Ledger]:
+    """Returns the different ledgers of all configurations; [] where a result has none."""
+    texts = data.ledger.values.reshape(-1).tolist() if "ledger" in data.coords else []
+    return [*map(read_ledger, dict.fromkeys(texts))]
+
+
+def write_privacy(epsilon: str | float, rows: Sequence[Disclosure] = ()) -> str:
     """Writes a privacy parameter; infinity, or "none", is no noise where the ledger states it."""
     if not isinstance(epsilon, str) and math.isfinite(epsilon):
         return f"ε = {_write_exact(epsilon)}"
-    rows = list(ledger)
-    if any(map(_is_unstated, rows)):
-        return UNSTATED
-    # A class of one's own may state a ledger, and leave its `write_privacy` that of no noise.
-    has_ledger = any(leak[0] for row in rows for leak in row["leaks"])
-    return "privacy as in the ledger" if has_ledger else "no noise"
+    if not all(row.is_stated for row in rows):
+        return _UNSTATED
+    # A class of one's own may state a ledger, and leave its `privacy` that of no noise.
+    has_bound = any(0.0 < row.epsilon < math.inf or row.noises for row in rows)
+    return "privacy as in the ledger" if has_bound else "no noise"
 
 
-def _is_unstated(row: Record) -> bool:
-    return str(row["why"]).startswith(UNSTATED)
-
-
-def _has_covered_messages(data: xr.Dataset) -> bool:
-    """Tells whether an epsilon covers something that is sent, if a ledger says so."""
-    return "ledger" not in data.attrs or any(
-        row["observation"] != "actions" and any(leak[0] is not None for leak in row["leaks"])
-        for row in read_rows(data.attrs["ledger"])
-    )
+def _has_covered_messages(rows: Sequence[Disclosure]) -> bool:
+    """Tells whether noise covers something that is sent, if a ledger says so."""
+    is_bounded = (math.isfinite(row.epsilon) or row.noises for row in rows)
+    sent = (row.view is not ViewKind.ACTIONS for row in rows)
+    return not rows or any(a and b for a, b in zip(is_bounded, sent, strict=True))
 
 
 def list_facts(data: xr.Dataset, varied: Iterable[str] = (), *, leaks: bool = False) -> list[str]:
@@ -156,15 +158,15 @@ def list_facts(data: xr.Dataset, varied: Iterable[str] = (), *, leaks: bool = Fa
     title = titles or next((str(values[n]) for n in ("title", "algorithm") if n in values), "")
     lines = [title] if title else []
     epsilon = values.get("epsilon")
-    ledger = read_rows(data.attrs.get("ledger"))
-    if epsilon == math.inf and len(set(map(_is_unstated, ledger))) > 1:
+    rows = [row for ledger in read_ledgers(data) for row in ledger.rows]
+    if epsilon == math.inf and len({row.is_stated for row in rows}) > 1:
         # Only some algorithms state their privacy: brackets tell which, unless one is left.
         lines += [settings["epsilon"]] if "epsilon" in settings else []
     elif epsilon == "none" or is_number(epsilon):
-        lines.append(write_privacy(epsilon, ledger))
+        lines.append(write_privacy(epsilon, rows))
         message = data.attrs.get("epsilon_message", message)
         if leaks and is_number(message) and math.isfinite(message) and message != epsilon:
-            lines[-1] += f" ({_write_exact(message)} per message)" * _has_covered_messages(data)
+            lines[-1] += f" ({_write_exact(message)} per message)" * _has_covered_messages(rows)
     elif "epsilon" in settings and "epsilon" not in varied:
         lines.append(settings["epsilon"])
     sizes = [size for size in _SIZES if is_number(values.get(size[0]))]

@@ -178,11 +178,12 @@ def _build_table(pairs: Sequence[Comparison], title: str, share: str) -> Table:
     from fmab_jax.analysis.overview import fold_heading
 
     holm = "\nHolm" * (len(pairs) > 1)
-    view = costs.find_shared_view(side for pair in pairs for side in pair.participants)
+    sides = [side for pair in pairs for side in pair.participants]
+    shared = costs.find_shared_observation(sides)
     # A heading, and the cells of the first run and of the second.
     columns = [
         ("first\nsecond", "first", "second"),
-        (fold_heading(costs.write_leak_heading(view)), "", ""),
+        (fold_heading(costs.write_leak_heading(shared)), "", ""),
     ]
     columns += [("regret", "regret, first", "regret, second")]
     columns += [(f"difference\ninterval {share}", "difference", "interval")]
@@ -195,8 +196,8 @@ def _build_table(pairs: Sequence[Comparison], title: str, share: str) -> Table:
         names = first in ("at", "first", "")
         table.add_column(heading, justify="right", overflow="fold", no_wrap=not names)
     for pair in pairs:
-        cells = pair.cells(view) | {"": ""}
-        leaks = [costs.add_view(side.leak, side, view) for side in pair.participants]
+        cells = pair.cells(shared) | {"": ""}
+        leaks = [costs.write_leak_cell(side, shared) for side in pair.participants]
         for line in (0, 1):
             row = [leaks[line] if not any(names) else cells[names[line]] for _, *names in columns]
             table.add_row(*row, end_section=line == 1)

@@ -64,8 +64,9 @@ def execute(call: Call[Options]) -> None:
 
     options, owner = call.options, call.algorithm
     values = {name: getattr(options, name) for name in parameters_of(owner)}
-    # A message has a delta only if its noise is chosen.
-    if values.get("mechanism", UNSET) is UNSET:
+    # A message has a delta only if its noise needs one.
+    mechanism = values.get("mechanism", UNSET)
+    if mechanism is UNSET or mechanism.pure:
         values["delta"] = UNSET
     names = parameters_of(owner)
     params = {n: value for n, value in values.items() if n in names and value is not UNSET}
@@ -97,9 +98,9 @@ def execute(call: Call[Options]) -> None:
     cells = zip(*([_format(x) for x in column] for column in numbers.values()), strict=True)
     print_rows(
         ("viewer", "what is seen", *numbers),
-        [(row.viewer, row.observation, *cell) for row, cell in zip(rows, cells, strict=True)],
+        [(row.label, row.observation, *cell) for row, cell in zip(rows, cells, strict=True)],
     )
-    for why in dict.fromkeys(f"{row.viewer}: {row.why}" for row in rows):
+    for why in dict.fromkeys(f"{row.label}: {row.why}" for row in rows):
         print(why)
     changed = "one changed reward of one agent"
     if options.rewards > 1:

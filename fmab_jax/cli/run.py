@@ -93,8 +93,7 @@ def execute(call: Call[Options]) -> None:
     if kind:
         call.files.extend(_write_figure(data, options, kind, figure_path))
     print_results(data, options, where=options.where, columns=options.columns or None, empty=True)
-    if ledger := data.attrs.get("ledger"):
-        print("\n".join(["", *privacy.write_lines(ledger)]))
+    print("\n".join(["", *privacy.write_lines(data)]))
     print()
     programs = data.attrs["compilations"]
     print(

@@ -1,80 +1,132 @@
-"""Rows of a privacy ledger: what each viewer learns about a reward, and why."""
+"""Rows of a privacy ledger: what each viewer learns about a reward, and why.
+
+A row is numbers and enumerations; its texts are for people, and nothing reads them. What a row
+leaks is computed in `fmab_jax.analysis.accountant`.
+"""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.shapes import Record
-from fmab_jax.errors import choice, count, real, refuse
-
-ACTIONS = "anybody who sees actions"
-"""A viewer of the arms that agents pull."""
-
-OUTSIDE = "an outsider who sees actions"
-"""A viewer of actions without a share in the noise that hides them."""
-
-SHARER = "an agent"
-"""An agent that knows its share of a secure sum's noise, and sees the resulting actions."""
-
-SERVER = "the server"
-"""The server, which is not an agent."""
-
-ANY_VIEWER = ("anybody", "anybody who gets messages")
-"""Names for every viewer of an exchange."""
-
-UNSTATED = "privacy not stated"
-"""Text for an algorithm without a statement of privacy."""
+from fmab_jax.core.exchanges import Exchange, Viewer
+from fmab_jax.core.exchanges.table import check_viewer
+from fmab_jax.errors import choice, count, flag, real, refuse
+from fmab_jax.parameters import VIEWS, ViewKind
 
 COMPUTED_HERE = "own computation"
 """Source of a row that no paper states."""
 
-# Files of version 0.2 and older have these keys.
-_OLD_KEYS = {"who": "viewer", "what": "observation"}
+# What is seen, where a row has no words of its own.
+_OBSERVATIONS = {
+    ViewKind.MESSAGES: "single messages",
+    ViewKind.SUM: "sums over agents",
+    ViewKind.ACTIONS: "actions",
+}
 
-LAWS = LAPLACE, BITS = "Laplace", "bits"
-"""Laws of noises that add up: Laplace variables; or bits, each 1 with chance 1 / (1 + e^-epsilon)
-where a reward is 1 and with 1 / (1 + e^epsilon) where it is 0, and mixed in between."""
+
+class Law(Protocol):
+    """A law of noise, as an accountant asks for it: a mechanism, or random bits."""
+
+    @property
+    def nested(self) -> bool:
+        """As `fmab_jax.mechanisms.Mechanism.nested`."""
+
+    def text(self) -> str:
+        """Returns the text that names the law."""
+
+    def epsilon(self, scale: float, count: int, delta: float) -> float:
+        """Returns the epsilon of a sum of noises, up to delta; infinity for no bound."""
+
+    def zcdp(self, scale: float, count: int) -> float:
+        """Returns rho of zero-concentrated privacy; infinity for no bound."""
+
+    def gdp(self, scale: float, count: int) -> float:
+        """Returns mu of Gaussian differential privacy; infinity for no bound."""
+
+
+class UnknownLaw(NamedTuple):
+    """A law of which only the name is known; nothing says what it hides."""
+
+    name: str
+    nested: bool = False
+
+    def text(self) -> str:
+        """Returns the name."""
+        return self.name
+
+    def epsilon(self, scale: float, count: int, delta: float) -> float:
+        """Returns infinity."""
+        return math.inf
+
+    def zcdp(self, scale: float, count: int) -> float:
+        """Returns infinity."""
+        return math.inf
+
+    def gdp(self, scale: float, count: int) -> float:
+        """Returns infinity."""
+        return math.inf
+
+
+class Noise(NamedTuple):
+    """Independent noises of one law and scale, which add up.
+
+    Attributes:
+        mechanism: Their law.
+        scale: Of each, relative to how far a reward moves what is seen.
+        count: How many there are.
+        shares: Of one Laplace variable, how many of its equal shares hide the reward, and how many
+            it has; None for whole noises.
+    """
+
+    mechanism: Law
+    scale: float
+    count: int = 1
+    shares: tuple[int, int] | None = None
 
 
 class Disclosure(NamedTuple):
     """A row of a privacy ledger: a view, and its leak about one reward of one agent.
 
     Attributes:
-        viewer: The viewer, such as "the server".
-        observation: What the viewer sees, such as "single messages", over the whole run unless it
-            says otherwise.
-        epsilon: Epsilon of pure differential privacy for one changed reward; infinite: no bound.
-        why: Why the bound holds, or why there is none.
-        over: Number of independent noises of ``law`` in the sum that hides the reward; with them a
-            smaller epsilon holds up to delta. 0, the default, if unknown.
+        viewer: Who sees it, a `Viewer` or its text.
+        view: What kind of thing is seen, a `ViewKind` or its text.
+        epsilon: Epsilon of pure differential privacy for one changed reward over the whole run;
+            infinite: no bound.
+        why: Why the bound holds, or why there is none, for people.
+        noises: The independent noises that hide the reward, from which follows what leaks up to
+            delta; (), the default, if unknown.
         source: Theorem or section that states the bound; `COMPUTED_HERE` if no paper does; "" for
             none.
-        law: `LAPLACE`, of scale (range of a reward) / epsilon each; `BITS`; or the text of another
-            mechanism, such as "gaussian", whose ``scale`` is given.
-        shares: Epsilon of one Laplace variable, the number of its equal shares that hide the
-            reward, and the number of all its shares; None if unknown.
-        scale: Of each noise of a mechanism, relative to the range of a reward; None for
-            Laplace noise and bits.
+        observation: What exactly is seen, for people; "" for the usual words of the view.
+        members: Agents of a coalition; 0 for any other viewer.
+        is_one_round: Whether the row is about one round alone, and not about the run.
+        is_stated: Whether the algorithm states its privacy; False for a row that fills a gap.
     """
 
-    viewer: str
-    observation: str
+    viewer: Viewer
+    view: ViewKind
     epsilon: float
     why: str
-    over: int = 0
+    noises: tuple[Noise, ...] = ()
     source: str = ""
-    law: str = LAPLACE
-    shares: tuple[float, int, int] | None = None
-    scale: float | None = None
+    observation: str = ""
+    members: int = 0
+    is_one_round: bool = False
+    is_stated: bool = True
+
+    @property
+    def number(self) -> int:
+        """Number of noises that hide the reward; 0 for unknown."""
+        return sum(noise.count for noise in self.noises)
 
 
-def together(size: int) -> str:
-    """Names a coalition of agents."""
-    return f"{size:,} agent{'s' * (size > 1)} together"
+def describe_viewer(viewer: Viewer, members: int = 0) -> str:
+    """Names a viewer, for people: "the server", "3 agents together"."""
+    if viewer is not Viewer.COALITION:
+        return str(viewer)
+    return f"{members:,} agent{'s' * (members > 1)} together"
 
 
 def checked_rows(field: str, ledger: object) -> tuple[Disclosure, ...]:
@@ -93,30 +145,42 @@ def checked_rows(field: str, ledger: object) -> tuple[Disclosure, ...]:
     if not rows or not all(isinstance(row, Disclosure) for row in rows):
         remedy = "return what each of them sees; somebody always sees actions"
         refuse(field, ledger, "one Disclosure, or several", remedy)
-    return tuple(_checked(f"{field}[{place}]", row) for place, row in enumerate(rows))
+    return tuple(_check_row(f"{field}[{place}]", row) for place, row in enumerate(rows))
 
 
-def _checked(field: str, row: Disclosure) -> Disclosure:
+def _check_row(field: str, row: Disclosure) -> Disclosure:
     """Returns a row with plain numbers; refuses one that cannot be shown."""
-    if not all(
-        isinstance(text, str) for text in (row.viewer, row.observation, row.why, row.source)
-    ):
-        refuse(
-            field,
-            row,
-            "a Disclosure whose viewer, observation, why and source are texts",
-            "say it in words",
-        )
-    if row.scale is None:
-        choice(f"{field}.law", row.law, LAWS, "leave it out for Laplace noise")
+    view = ViewKind(choice(f"{field}.view", row.view, VIEWS, "choose what is seen"))
+    if not all(isinstance(text, str) for text in (row.why, row.source, row.observation)):
+        allowed = "a Disclosure whose why, source and observation are texts"
+        refuse(field, row, allowed, "say it in words")
+    for name in ("is_one_round", "is_stated"):
+        flag(f"{field}.{name}", getattr(row, name))
     remedy = "state the epsilon of one reward; math.inf is no bound"
-    epsilon = real(f"{field}.epsilon", row.epsilon, 0.0, math.inf, remedy)
-    over = count(f"{field}.over", row.over, 0, 10**12, "leave it out where no noises add up")
-    shares = row.shares or (epsilon, 1, 1)
-    if len(shares) != 3 or not 1 <= shares[1] <= shares[2]:
-        allowed = "(epsilon of one noise, how many of its equal shares hide a reward, of how many)"
-        refuse(f"{field}.shares", shares, allowed, "leave it out where no share hides anything")
-    return row._replace(epsilon=epsilon, over=over)
+    if not isinstance(row.noises, tuple):
+        refuse(f"{field}.noises", row.noises, "a tuple of Noise", "leave it out if unknown")
+    return row._replace(
+        viewer=check_viewer(f"{field}.viewer", row.viewer),
+        view=view,
+        epsilon=real(f"{field}.epsilon", row.epsilon, 0.0, math.inf, remedy),
+        noises=tuple(_check_noise(f"{field}.noises", noise) for noise in row.noises),
+        observation=row.observation or _OBSERVATIONS[view],
+        members=count(f"{field}.members", row.members, 0, 10**9, "give the size of a coalition"),
+    )
+
+
+def _check_noise(field: str, noise: Noise) -> Noise:
+    """Returns a noise with plain numbers; refuses one that no accountant can count."""
+    if not isinstance(noise, Noise) or not hasattr(noise.mechanism, "epsilon"):
+        refuse(field, noise, "a tuple of Noise", "leave it out if unknown")
+    scale = real(f"{field}.scale", noise.scale, 0.0, math.inf, "give a scale", open_low=True)
+    number = count(f"{field}.count", noise.count, 1, 10**12, "leave out noises that are not there")
+    if noise.shares is not None and not (
+        len(noise.shares) == 2 and 1 <= noise.shares[0] <= noise.shares[1]
+    ):
+        allowed = "(how many equal shares hide a reward, of how many)"
+        refuse(f"{field}.shares", noise.shares, allowed, "leave it out for whole noises")
+    return noise._replace(scale=scale, count=number)
 
 
 def adapt_to_absence(row: Disclosure, sums_securely: bool) -> Disclosure:
@@ -124,22 +188,16 @@ def adapt_to_absence(row: Disclosure, sums_securely: bool) -> Disclosure:
 
     Nobody knows how many agents a sum is over, so only the noise of the agent itself is sure.
     """
-    if sums_securely and row.observation.startswith("sums over"):
+    if sums_securely and row.view is ViewKind.SUM:
         return row._replace(why=f"{row.why}; a sum with a missing share does not open")
-    if row.over < 2:
+    if row.number < 2:
         return row
     reason = "agents may be absent: only its own noise surely hides a reward"
-    return row._replace(over=1, why=reason, shares=None)
+    return row._replace(noises=(row.noises[0]._replace(count=1),), why=reason)
 
 
-def list_viewers(exchange: Exchange) -> list[str]:
+def list_viewers(exchange: Exchange) -> list[Viewer]:
     """Returns the viewers of messages of an exchange."""
     if exchange.alone or not (exchange.links or exchange.views):
         return []
-    return list(dict.fromkeys(view.viewer for view in exchange.views)) or [ANY_VIEWER[1]]
-
-
-def read_rows(text: str | None) -> list[Record]:
-    """Returns the rows of the attribute ``ledger`` of a result; [] where it has none."""
-    rows = json.loads(text or "[]")
-    return [{_OLD_KEYS.get(key, key): value for key, value in row.items()} for row in rows]
+    return list(dict.fromkeys(view.viewer for view in exchange.views)) or [Viewer.RECEIVERS]

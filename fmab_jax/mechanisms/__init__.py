@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fmab_jax.core.registries import Registry
+from fmab_jax.mechanisms.base import DELTA as DELTA
 from fmab_jax.mechanisms.base import Mechanism as Mechanism
 from fmab_jax.parameters import Kind
 

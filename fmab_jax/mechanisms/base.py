@@ -28,6 +28,9 @@ from fmab_jax.errors import refuse
 
 Read = Callable[..., Array]
 
+DELTA = 1e-6
+"""Default delta of (epsilon, delta)-privacy."""
+
 
 @dataclass(frozen=True)
 class Mechanism(Named):
@@ -200,6 +203,10 @@ class Mechanism(Named):
             ValueError: If no scale does.
         """
         target = 0.0 if self.pure else delta
+        if self.pure and math.isinf(self.epsilon(1.0, 1, 0.0)):
+            allowed = "noise whose epsilon at delta = 0 is finite"
+            remedy = f"state pure = False in {type(self).__name__}: its epsilon needs a delta"
+            refuse("mechanism", self.name, allowed, remedy)
         return solve_scale(lambda scale: self.epsilon(scale, 1, target), epsilon, self.name)
 
     def text(self) -> str:

@@ -127,3 +127,14 @@ def invert(
         return level - tilt * t + math.log(float(np.sum(weight * terms.real)) / points)
 
     return Tails(lambda t: integrate(t, False), lambda t: integrate(t, True))
+
+
+def solve_divergence(divergence: Callable[[float], float], delta: float, high: float) -> float:
+    """Returns the epsilon at which a decreasing divergence equals delta, at least 0."""
+    from scipy.optimize import brentq
+
+    if divergence(0.0) <= delta:
+        return 0.0
+    if divergence(high) >= delta:
+        return high
+    return float(brentq(lambda at: divergence(at) - delta, 0.0, high, xtol=1e-13))

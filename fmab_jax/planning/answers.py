@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 
+from fmab_jax.analysis.costs import write_epsilon
 from fmab_jax.planning.plan import Plan
 from fmab_jax.planning.runs import FRESH_SEEDS, Summary
 
@@ -30,7 +31,8 @@ def build_document(answer: Plan, command: str) -> dict[str, object]:
         "links": build(answer.links),
         "numbers": build(answer.numbers),
         "bits": build(answer.bits),
-        "leak": {view: read(x) for view, x in answer.leak.items() if not math.isnan(x)},
+        "leak": {view: read(leak) for view, leak in answer.leak.items()},
+        "delta": answer.delta,
         "final_gap": read(answer.final_gap),
         "remark": answer.remark,
         "candidates": answer.candidates,
@@ -72,7 +74,7 @@ def write_statement(answer: Plan) -> str:
 def write_answer(answer: Plan, command: str) -> list[str]:
     """Writes the answer in lines."""
     leaks = ", ".join(
-        f"{view} {_write_leak(leak)}" for view, leak in answer.leak.items() if not math.isnan(leak)
+        f"{view} {write_epsilon(leak, answer.delta[view])}" for view, leak in answer.leak.items()
     )
     lines = [*textwrap.wrap(write_statement(answer), 80), "", f"  {command}", ""]
     lines += [
@@ -119,7 +121,3 @@ def _write_summary(name: str, summary: Summary) -> str:
     mean, low, high = (f"{x:,.0f}" for x in summary[:3])
     tail = f"95 % of runs at most {summary.p95:,.0f}, maximum {summary.max:,.0f}"
     return f"  {name:<20} {mean} [{low}, {high}], {tail}"
-
-
-def _write_leak(leak: float) -> str:
-    return "no bound" if math.isinf(leak) else f"{leak:.4g}"

@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 
 from fmab_jax.algorithms.base import Algorithm, collect_algorithms, ledger_of
 from fmab_jax.algorithms.families.index import IndexPolicy
-from fmab_jax.analysis.leaks import NOISE, at_leak, find_leak
+from fmab_jax.analysis.costs import write_epsilon
+from fmab_jax.analysis.leaks import NOISE, at_leak, measure_leak
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.networks import ComponentsOf, GraphOf, network, parts
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import PlainText, Refusal, choice, count, flag, real, refuse
-from fmab_jax.parameters import LEAK, UNSET, VIEWS, Flag, parameters_of
+from fmab_jax.parameters import LEAK, UNSET, VIEWS, Flag, ViewKind, parameters_of
 from fmab_jax.run.configs import bind, build_exchange
 
 # Round budgets to try, as parts of the largest that other budgets allow.
@@ -240,13 +241,14 @@ def _check_leak(candidate: Candidate, setting: Setting) -> None:
     if setting.leak is None:
         return
     algorithm, problem = candidate.algorithm, setting.problem
-    leak = find_leak(algorithm, problem.agents, setting.view, presence=problem.presence)
-    if math.isnan(leak):
-        # Where nobody sees sums alone, messages may be seen. NaN again: there are none.
-        leak = find_leak(algorithm, problem.agents, VIEWS[0], presence=problem.presence)
-    if leak > setting.leak * (1.0 + 1e-9):
+    # Where nobody sees sums alone, messages may be seen.
+    views = (setting.view, ViewKind.MESSAGES)
+    leaks = (measure_leak(algorithm, problem.agents, x, presence=problem.presence) for x in views)
+    leak = next(leak for leak in leaks if leak is not None)
+    if leak.epsilon > setting.leak * (1.0 + 1e-9):
         allowed = f"configurations that leak at most {setting.leak:g} in the view of {setting.view}"
-        value = PlainText(f"{write_call(algorithm, is_whole=True)}, which leaks {leak:g}")
+        number = write_epsilon(leak.epsilon, leak.delta)
+        value = PlainText(f"{write_call(algorithm, is_whole=True)}, which leaks {number}")
         refuse("candidates", value, allowed, "see fmab_jax.at_leak")
 
 
@@ -394,6 +396,6 @@ def _has_structure(algorithm: Algorithm, exchange: Exchange, setting: Setting) -
     uses_server = any(meter.side == "server" for meter, _ in exchange.links)
     if uses_server and not setting.server:
         return False
-    seen = [row for row in ledger_of(algorithm, exchange) if row.observation != "actions"]
-    sums = bool(seen) and all(row.observation.startswith("sums over") for row in seen)
+    views = {row.view for row in ledger_of(algorithm, exchange)} - {ViewKind.ACTIONS}
+    sums = views == {ViewKind.SUM}
     return setting.secure or not sums

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from fmab_jax.algorithms.base import Algorithm
-from fmab_jax.analysis.leaks import NOISE, at_leak, find_leak
+from fmab_jax.analysis.accountant import Leak
+from fmab_jax.analysis.leaks import NOISE, at_leak, measure_leak
 from fmab_jax.core import normal
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import Refusal, count, flag, real, refuse
@@ -53,7 +54,9 @@ class Plan(NamedTuple):
         numbers: Numbers on all links.
         bits: Bits on all links.
         final_gap: Gap of what agents play at the horizon.
-        leak: Epsilon of one reward by view; infinity for no bound, NaN where nobody has the view.
+        leak: Epsilon of one reward by view; infinity for no bound, 0 where nothing is sent. Views
+            that nobody has are left out.
+        delta: Delta at which each of them holds; 0 for pure differential privacy.
         remark: What no theorem covers; "" for nothing.
         second: Label of the next best candidate, "" for none, and its mean regret in the race.
         front: Rows of a label, what it is for, and its mean regret.
@@ -80,6 +83,7 @@ class Plan(NamedTuple):
     bits: Summary
     final_gap: float
     leak: dict[str, float]
+    delta: dict[str, float]
     remark: str
     second: tuple[str, float]
     front: tuple[tuple[str, str, float], ...]
@@ -259,7 +263,7 @@ def _answer(runs: Runs, verdict: Verdict, goal: Goal, notes: Sequence[str], elap
     algorithms = {winner.label: winner.algorithm}
     algorithms |= {label: algorithm for label, algorithm in front.values()}
     fresh = dict(zip(algorithms, runs.simulate(algorithms, FRESH_LEVEL, FRESH_SEEDS), strict=True))
-    trials, agents = fresh[winner.label], setting.problem.agents
+    trials, leaks = fresh[winner.label], _measure_leaks(winner.algorithm, setting.problem)
     if not verdict.keeps:
         notes = ["nothing shows yet that the answer keeps the budgets", *notes]
     return Plan(
@@ -279,10 +283,8 @@ def _answer(runs: Runs, verdict: Verdict, goal: Goal, notes: Sequence[str], elap
         numbers=summarise(trials["numbers"]),
         bits=summarise(trials["bits"]),
         final_gap=float(np.mean(trials["final_gap"])),
-        leak={
-            view: find_leak(winner.algorithm, agents, view, presence=setting.problem.presence)
-            for view in VIEWS
-        },
+        leak={view: leak.epsilon for view, leak in leaks.items()},
+        delta={view: leak.delta for view, leak in leaks.items()},
         remark=winner.remark,
         second=(candidates[rivals[0]].label, means[rivals[0]]) if rivals else ("", math.nan),
         front=tuple(
@@ -297,6 +299,15 @@ def _answer(runs: Runs, verdict: Verdict, goal: Goal, notes: Sequence[str], elap
         ),
         looks=tuple(runs.looks),
     )
+
+
+def _measure_leaks(algorithm: Algorithm, problem: Problem) -> dict[str, Leak]:
+    """Returns the leaks of the views that somebody has."""
+    leaks = {
+        view: measure_leak(algorithm, problem.agents, view, presence=problem.presence)
+        for view in VIEWS
+    }
+    return {view: leak for view, leak in leaks.items() if leak is not None}
 
 
 def _find_front(

@@ -12,7 +12,12 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from fmab_jax.analysis.costs import add_view, find_shared_view, read_exposure, write_leak
+from fmab_jax.analysis.costs import (
+    add_observation,
+    find_shared_observation,
+    read_exposure,
+    write_leak,
+)
 from fmab_jax.analysis.words import (
     format_value,
     group_labels,
@@ -123,14 +128,18 @@ def list_cells(data: xr.Dataset, dims: Sequence[str]) -> list[xr.Dataset]:
 def describe_exposures(runs: Mapping[str, xr.Dataset]) -> list[Sentence]:
     """Describes leaks and trust of runs where they differ."""
     costs = {label: read_exposure(data) for label, data in runs.items()}
-    view, sentences = find_shared_view(costs.values()), list[Sentence]()
-    texts = {k: add_view(write_leak(cost) or "not known", cost, view) for k, cost in costs.items()}
+    shared, sentences = find_shared_observation(costs.values()), list[Sentence]()
+    texts = {
+        k: add_observation(write_leak(cost) or "not known", cost, shared)
+        for k, cost in costs.items()
+    }
     if len(leaks := group_labels(texts)) > 1:
         leak_texts = "; ".join(f"{text} ({labels})" for text, labels in leaks.items())
         # What is not known comes last.
         low, *_, high = sorted(costs, key=lambda k: (math.isnan(costs[k].leak), costs[k].leak))
         ends = f"{texts[low]} to {texts[high]}"
-        start = f"Leak ε of one reward in {view or 'what is sent'}: "
+        symbol = "(ε, δ)" if any(cost.delta > 0.0 for cost in costs.values()) else "ε"
+        start = f"Leak {symbol} of one reward in {shared or 'what is sent'}: "
         # The tuple makes the text a short form, too: short forms are drawn first.
         sentences.append(
             (start + (ends if len(leaks) > _MOST_LISTED else leak_texts), start + ends)

@@ -145,9 +145,9 @@ def _draw_points(
 
 def _read_leaks(finals: xr.Dataset, dims: Sequence[str]) -> np.ndarray:
     """Returns what each cell leaks, as the table says; infinite for no bound, NaN for unknown."""
-    if "leak_epsilon" not in finals:
+    if "leak_messages" not in finals:
         return np.full(math.prod(finals.sizes[dim] for dim in dims), np.nan)
-    return finals.leak_epsilon.transpose(*dims).values.ravel()
+    return finals.leak_messages.transpose(*dims).values.ravel()
 
 
 def _find_front(

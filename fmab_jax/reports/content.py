@@ -98,9 +98,8 @@ class Cell(NamedTuple):
     @property
     def leak(self) -> str:
         """Its leak, for a sentence: "ε = 5 (single messages)", "nothing"."""
-        if self.cost.is_bounded:
-            return f"ε = {costs.write_leak_cell(self.cost, '')}"
-        text = costs.write_leak(self.cost) or "an unknown amount"
+        text = costs.write_leak(self.cost, in_words=True) or "an unknown amount"
+        text = costs.add_observation(text, self.cost, "")
         return "without a bound" if text == "no bound" else text
 
     @property

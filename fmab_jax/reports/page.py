@@ -213,7 +213,7 @@ def _describe_best(report: Content) -> list[str]:
     groups: dict[tuple[str, str], list[Cell]] = {}
     for cell in sorted(whole, key=lambda cell: cell.row["regret"]):
         # Leaks of different views cannot be compared.
-        view = cell.cost.view if cell.cost.is_bounded else ""
+        view = cell.cost.view if cell.cost.is_bounded else None
         groups.setdefault((cell.cost.trust, view), []).append(cell)
     return [_describe_least(report, cells, len(groups) > 1) for cells in groups.values()]
 
@@ -249,9 +249,9 @@ def _tabulate_finals(report: Content) -> Table:
     """Returns the table of final values, a row for each configuration."""
     heads = _list_headings(report)
     first, has_several = len(heads), len(report.cells) > 1
-    view = costs.find_shared_view(cell.cost for cell in report.cells)
+    shared = costs.find_shared_observation(cell.cost for cell in report.cells)
     heads += [
-        costs.write_leak_heading(view),
+        costs.write_leak_heading(shared),
         "regret",
         f"interval, {100 * report.level:.6g} %",
         "± %",
@@ -266,7 +266,7 @@ def _tabulate_finals(report: Content) -> Table:
         keys = [f"links_{name}" for name in report.meters]
         links = [write_short(row[key]) if key in row else "" for key in keys]
         place += [
-            costs.write_leak_cell(cell.cost, view),
+            costs.write_leak_cell(cell.cost, shared),
             write_short(row["regret"]),
             _write_interval(row),
         ]
@@ -302,16 +302,16 @@ def _tabulate_comparisons(report: Content) -> Table:
     names = ["at"] * any(comparison.at for comparison in report.compared) + ["first", "second"]
     numbers = ["leaks ε", "regret, first", "regret, second", "difference", "interval", "per cent"]
     numbers += ["interval of it", "p-value", "p-value, Holm"]
-    view = costs.find_shared_view(
+    shared = costs.find_shared_observation(
         comparison for pair in report.compared for comparison in pair.participants
     )
     rows = []
     for comparison in report.compared:
-        row = comparison.cells(view)
+        row = comparison.cells(shared)
         # Minus signs of numbers, as people write them.
         texts = [re.sub(r"(?<![\w.])-(?=\d)", "−", row[name]) for name in numbers]
         rows.append([*(row[name] for name in names), *texts])
-    heads = [*names, costs.write_leak_heading(view, "leaks ε"), *numbers[1:]]
+    heads = [*names, costs.write_leak_heading(shared, "leaks ε"), *numbers[1:]]
     return Table("Differences of mean regret at the horizon", heads, rows, len(names))
 
 
@@ -319,9 +319,9 @@ def _tabulate_ledgers(report: Content) -> list[tuple[Table, list[str]]]:
     """Returns the privacy ledger of each result, with its notes."""
     tables = []
     for source in report.sources:
-        if not (ledger := source.data.attrs.get("ledger")):
+        if "ledger" not in source.data.coords:
             continue
-        rows, notes = privacy.write_table(ledger)
+        rows, notes = privacy.write_table(source.data)
         titles = len({row["title"] for row in rows}) > 1
         columns = {"title": "algorithm"} if titles else {}
         columns |= {"viewer": "viewer", "observation": "what they see"}
@@ -338,8 +338,8 @@ def _tabulate_failures(report: Content, cells: Sequence[Cell]) -> Table:
     """Returns the table of seeds that went wrong."""
     heads = _list_headings(report)
     first = len(heads)
-    view = costs.find_shared_view(cell.cost for cell in report.cells)
-    heads += [costs.write_leak_heading(view), "seeds"]
+    shared = costs.find_shared_observation(cell.cost for cell in report.cells)
+    heads += [costs.write_leak_heading(shared), "seeds"]
     # Where means change, no arm is lost.
     events = [event for event in captions.EVENTS if any(event in cell.row for cell in cells)]
     for event_text in (captions.EVENTS[event] for event in events):
@@ -348,7 +348,7 @@ def _tabulate_failures(report: Content, cells: Sequence[Cell]) -> Table:
     rows = []
     for cell in cells:
         row = cell.row
-        values = [costs.write_leak_cell(cell.cost, view), f"{int(row['seeds']):,}"]
+        values = [costs.write_leak_cell(cell.cost, shared), f"{int(row['seeds']):,}"]
         for event in events:
             if event not in row:
                 values += ["-", "-"]

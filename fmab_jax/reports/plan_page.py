@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from fmab_jax.analysis.costs import write_epsilon
 from fmab_jax.analysis.words import write_short
 from fmab_jax.core.shapes import Record
 from fmab_jax.errors import refuse
@@ -56,7 +57,12 @@ def render_plan(document: Record, title: str | None = None) -> str:
     gap = document["final_gap"]
     facts = [] if gap is None else [("gap played at T, mean", f"{gap:.3g}")]
     facts += [
-        (f"leak of one reward, view of {view}", "no bound" if leak is None else f"{leak:.4g}")
+        (
+            f"leak of one reward, view of {view}",
+            write_epsilon(
+                math.inf if leak is None else leak, document.get("delta", {}).get(view, 0.0)
+            ),
+        )
         for view, leak in document["leak"].items()
     ]
     if document["remark"]:

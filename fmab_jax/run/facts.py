@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
+from typing import NamedTuple
 
-from fmab_jax.algorithms.base import Disclosure, ledger_of, privacy_of
+from fmab_jax.algorithms.base import Disclosure, Noise, ledger_of, privacy_of
 from fmab_jax.algorithms.families.elimination import Elimination
+from fmab_jax.core.ledgers import Law, UnknownLaw, checked_rows
 from fmab_jax.core.plugins import source_digest
 from fmab_jax.core.shapes import Record
+from fmab_jax.errors import describe_error, refuse
+from fmab_jax.mechanisms import MECHANISMS
+from fmab_jax.mechanisms.bits import BITS
 from fmab_jax.parameters import parameters_of
 from fmab_jax.run.configs import Config
 
@@ -43,38 +49,83 @@ def facts(config: Config, *, sum_agents: bool = True) -> Record:
         "reporting": config.exchange.reporting,
         "wait": config.exchange.wait,
         "settings": settings,
-        "ledger": ledger_rows(config),
     }
 
 
-def ledger_rows(config: Config) -> list[Record]:
-    """Returns the privacy ledger of a configuration, for JSON.
+class Ledger(NamedTuple):
+    """The privacy ledger of one configuration.
 
-    A row has the fields of a `Disclosure`; ``leaks`` is a list of pairs [epsilon, over], here
-    of one pair, and ``law`` the law of noises that add up. An infinite epsilon is None. Shares of a
-    noise that give a bound only up to delta follow in the pair. ``fixed`` tells whether an epoch
-    fixes the pulls of an arm, ``waits`` whether rounds have a wait.
+    Attributes:
+        title: Title of the algorithm.
+        rows: What each viewer learns.
+        fixes_pulls: Whether an epoch fixes the pulls of an arm.
+        waits: Whether rounds have a wait.
     """
-    fixed, waits = isinstance(config.algorithm, Elimination), config.exchange.wait > 0
-    return [
-        {
-            "viewer": row.viewer,
-            "observation": row.observation,
-            "leaks": [_list_leak(row)],
-            "why": row.why,
-            "source": row.source,
-            "law": row.law,
-            "fixed": fixed,
-            "waits": waits,
-        }
-        for row in ledger_of(config.algorithm, config.exchange, config.problem.presence)
-    ]
+
+    title: str
+    rows: tuple[Disclosure, ...]
+    fixes_pulls: bool = True
+    waits: bool = False
 
 
-def _list_leak(row: Disclosure) -> list[float | None]:
-    if row.scale is not None:
-        pure = float(row.epsilon) if math.isfinite(row.epsilon) else None
-        return [pure, row.over, row.scale]
-    if math.isfinite(row.epsilon):
-        return [float(row.epsilon), row.over]
-    return [None, row.over, *(row.shares or ())]
+def build_ledger(config: Config) -> Ledger:
+    """Returns the privacy ledger of a configuration."""
+    algorithm = config.algorithm
+    return Ledger(
+        algorithm.title or algorithm.name,
+        ledger_of(algorithm, config.exchange, config.problem.presence),
+        isinstance(algorithm, Elimination),
+        config.exchange.wait > 0,
+    )
+
+
+def write_ledger(ledger: Ledger) -> str:
+    """Writes a ledger as JSON; an infinite epsilon is null, and defaults are left out."""
+    fields = ledger._asdict() | {"rows": [_plain_row(row) for row in ledger.rows]}
+    return json.dumps(fields)
+
+
+def _plain_row(row: Disclosure) -> Record:
+    fields = _drop_defaults(row)
+    if row.noises:
+        noises = ((_drop_defaults(noise), noise.mechanism.text()) for noise in row.noises)
+        fields["noises"] = [noise | {"mechanism": name} for noise, name in noises]
+    return fields | {"epsilon": row.epsilon if math.isfinite(row.epsilon) else None}
+
+
+def _drop_defaults(record: Disclosure | Noise) -> Record:
+    defaults = record._field_defaults
+    return {n: x for n, x in record._asdict().items() if n not in defaults or x != defaults[n]}
+
+
+def read_ledger(text: str) -> Ledger:
+    """Reads the JSON of `write_ledger`.
+
+    Raises:
+        ValueError: If it is something else.
+    """
+    field = "ledger"
+    try:
+        fields = json.loads(text)
+        rows = tuple(_read_row(row) for row in fields["rows"])
+        flags = fields["fixes_pulls"], fields["waits"]
+        ledger = Ledger(str(fields["title"]), rows, *map(bool, flags))
+    except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+        allowed = "the ledger of a configuration, as results have it"
+        refuse(field, text[:60], allowed, f"use what a run gives ({describe_error(error)})")
+    return ledger._replace(rows=checked_rows(field, rows))
+
+
+def _read_row(fields: Record) -> Disclosure:
+    noises = tuple(_read_noise(noise) for noise in fields.get("noises", ()))
+    epsilon = math.inf if fields["epsilon"] is None else fields["epsilon"]
+    return Disclosure(**fields | {"epsilon": epsilon, "noises": noises})
+
+
+def _read_noise(fields: Record) -> Noise:
+    name, shares = str(fields["mechanism"]), fields.get("shares")
+    law: Law = BITS if name == BITS.text() else UnknownLaw(name)
+    # A file may name a mechanism of a plug-in that is not loaded.
+    if name.partition(":")[0] in MECHANISMS.find():
+        law = MECHANISMS.parse(name, "mechanism")
+    return Noise(**fields | {"mechanism": law, "shares": shares and tuple(shares)})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from fmab_jax.analysis.costs import read_exposure
+from fmab_jax.analysis.costs import LEAKS, read_exposure
 from fmab_jax.analysis.tables import check_result
 from fmab_jax.core.outputs import OF_RESULTS
 from fmab_jax.errors import flag, refuse
@@ -30,7 +30,7 @@ def export(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = 
 
     netCDF keeps every variable with its dimensions. CSV and Parquet hold a row for each
     configuration, seed and slot: the algorithm, agents, arms, horizon and epsilon, the swept
-    parameters, ``leak_epsilon`` as in `final_table` with ``leak_view``, what is seen, ``seed``,
+    parameters, the leaks as in `final_table` with ``leak_view``, what is seen, ``seed``,
     ``time`` and the series, with per-seed values repeated in each row; of a summary, a row for each
     configuration and slot with means, variances and counts. Both are written a configuration at a
     time. Floats in CSV read back to the same bits.
@@ -79,8 +79,9 @@ def tidy_tables(data: xr.Dataset) -> Iterator[pd.DataFrame]:
         cell = data.isel(dict(zip(dims, place, strict=True)))
         labels = {name: data.attrs[name] for name in _CONFIG_COLUMNS if name in data.attrs}
         labels |= {name: cell[name].item() for name in dims}
-        exposure = read_exposure(cell)
-        labels |= {"leak_epsilon": exposure.leak, "leak_view": exposure.view} | labels
+        leaks = {name: float(cell[name]) for name in LEAKS if name in cell}
+        labels |= leaks | {"leak_view": read_exposure(cell).observation} | labels
+        cell = cell.drop_vars("ledger", errors="ignore")
         if "seed" in cell.dims and "seeds" in cell:
             cell = cell.isel(seed=slice(int(cell.seeds)))
         row_dims = [dim for dim in ("seed", "time") if dim in cell.dims]

@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fmab_jax.analysis import privacy, words
+from fmab_jax.analysis import words
+from fmab_jax.analysis.accountant import leak
 from fmab_jax.core.exchanges import Meter
 from fmab_jax.core.shapes import Record
 from fmab_jax.core.worlds import ContextualWorld
+from fmab_jax.parameters import ViewKind
 from fmab_jax.run import schema
 from fmab_jax.run.configs import Config
-from fmab_jax.run.facts import facts
+from fmab_jax.run.facts import Ledger, build_ledger, facts, read_ledger, write_ledger
 from fmab_jax.sweeps.precision import Precision
 from fmab_jax.sweeps.store import FORMAT
 from fmab_jax.sweeps.study import Study
@@ -72,7 +73,18 @@ def _describe_cell(config: Config, study: Study) -> Record:
     costs = {**config.costs}
     if not config.messages:
         costs.pop("counted")  # as in older stores
-    return cell | costs
+    return cell | costs | describe_ledger(build_ledger(config))
+
+
+def describe_ledger(ledger: Ledger) -> Record:
+    """Returns the ledger of one configuration and what its messages leak, as JSON.
+
+    The leak is stated, and not only its rows, because a file may name noise of a plug-in.
+    """
+    messages = leak(ledger.rows, ViewKind.MESSAGES)
+    assert messages is not None
+    epsilon = messages.epsilon if math.isfinite(messages.epsilon) else None
+    return {"ledger": write_ledger(ledger), "leak_messages": [epsilon, messages.delta]}
 
 
 def build_attributes(study: Study) -> Record:
@@ -108,6 +120,19 @@ class Grid:
     def has_contexts(self) -> bool:
         """Whether means follow from contexts in a cell."""
         return any("contexts" in cell for cell in self.cells)
+
+    def leaks(self) -> tuple[Record, Record]:
+        """Returns what messages leak, as variables, and the ledgers, as a coordinate."""
+        if not all("leak_messages" in cell for cell in self.cells):
+            return {}, {}  # of an older version
+        pairs = [cell["leak_messages"] for cell in self.cells]
+        epsilons = [math.inf if epsilon is None else epsilon for epsilon, _ in pairs]
+        words = {"long_name": "leak of one reward in messages", "symbol": "ε"}
+        at = {"long_name": "δ up to which the leak in messages holds", "symbol": "δ"}
+        return {
+            "leak_messages": (self.dims, self.table(epsilons), words),
+            "leak_messages_delta": (self.dims, self.table([delta for _, delta in pairs]), at),
+        }, {"ledger": (self.dims, self.table([cell["ledger"] for cell in self.cells]))}
 
     def links(self, cell: Record) -> np.ndarray:
         """Returns the links of a completed round of a cell, or of a message: int64 [meter]."""
@@ -182,7 +207,6 @@ class Grid:
         shared["settings"] = json.dumps(common)
         if by:
             shared["settings_by"] = json.dumps(by)
-        shared["ledger"] = json.dumps(self._merge_ledgers())
         labels = {
             name: labels
             for name, labels, _ in self.header["dims"]
@@ -214,7 +238,10 @@ class Grid:
         rows = []
         for cell in self.cells:
             epsilon = math.inf if cell["epsilon"] is None else cell["epsilon"]
-            row = {"title": cell["title"], "epsilon": words.write_privacy(epsilon, cell["ledger"])}
+            row = {"title": cell["title"]}
+            if "leak_messages" in cell:  # else of an older version
+                ledger = read_ledger(cell["ledger"])
+                row["epsilon"] = words.write_privacy(epsilon, ledger.rows)
             rows.append(row | cell["settings"])
         labels = {name: [str(label) for label in labels] for name, labels, _ in self.header["dims"]}
         common: dict[str, str] = {}
@@ -232,15 +259,6 @@ class Grid:
                     if text is not None:
                         owners[label][name] = text
         return common, by_label
-
-    def _merge_ledgers(self) -> list[Record]:
-        """Returns the privacy ledger of all cells together."""
-        labels = product(*(labels for _, labels, _ in self.header["dims"]))
-        places = [dict(zip(self.dims, cell, strict=True)) for cell in labels]
-        pairs = zip(self.cells, places, strict=True)
-        return privacy.merge_ledgers(
-            [(cell["title"], place, cell["ledger"]) for cell, place in pairs]
-        )
 
     def _has_text_labels(self, name: str, labels: Sequence[object]) -> bool:
         """Returns whether labels differ from the values of their axis."""

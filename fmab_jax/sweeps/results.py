@@ -20,6 +20,7 @@ from fmab_jax.run.outputs.standard import STANDARD, list_standard, refuse_absent
 from fmab_jax.sweeps.chunks import Results, as_slice
 from fmab_jax.sweeps.claims import header_in
 from fmab_jax.sweeps.grid import SHARED, Grid
+from fmab_jax.sweeps.older import add_known_leaks
 from fmab_jax.sweeps.store import Store
 from fmab_jax.sweeps.summaries import label_summaries
 
@@ -90,13 +91,39 @@ def open_sweep(
     return dataset(results, str(path), partial=partial, dask=True)
 
 
+def load(path: str | os.PathLike[str]) -> xr.Dataset:
+    """Reads a result that `save` wrote, into memory.
+
+    Args:
+        path: A file that `save` wrote.
+
+    Returns:
+        The Dataset that was saved, to the bit. What a file of version 0.3 or older leaks is
+        computed anew, if its algorithm is known; else it is NaN in tables.
+
+    Raises:
+        ValueError: If there is no such file or it is not such a result, of another version of the
+            format, or damaged.
+
+    Example:
+        >>> import tempfile
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> data = fmab.simulate(fmab.cdp_mab(1.0), problem, horizon=10**4, seeds=20)
+        >>> path = fmab.save(data, tempfile.mkdtemp() + "/run.nc")
+        >>> bool((fmab.load(path).regret == data.regret).all())
+        True
+    """
+    return add_known_leaks(netcdf.load(path))
+
+
 def read(path: str | os.PathLike[str], *, partial: bool = False) -> xr.Dataset:
     """Reads a sweep's folder, or a .nc file of `save`, `export` or ``fmab run``."""
     path = check_path("path", path)
     if os.path.isdir(path):
         return open_sweep(path, partial=partial)
     if path.suffix == ".nc":
-        return netcdf.load(path)
+        return load(path)
     refuse("path", str(path), "a folder of results or a .nc file", "check the path")
 
 
@@ -119,13 +146,15 @@ def dataset(
     if all("number_bits" in cell for cell in grid.cells):
         bits = grid.table([cell["number_bits"] for cell in grid.cells])
         data["number_bits"] = (grid.dims, bits, {"long_name": "bits of a number", "units": "bits"})
+    variables, coordinates = grid.leaks()
+    data = data.assign(variables).assign_coords(coordinates)
     for name in SHARED:
         dims, values = grid.reduce_fact(name)
         # Swept parameters and differing algorithms are dimensions already.
         if dims and name not in ("algorithm", "title", *grid.dims):
             data.coords[name] = (dims, values)
     data.attrs = grid.attrs(results.collect_versions(stops))
-    return data
+    return add_known_leaks(data)
 
 
 def _label_curves(

@@ -11,8 +11,8 @@ from fmab_jax.algorithms.families.private import (
     list_shares,
     secure_parameter,
 )
-from fmab_jax.core.exchanges import Exchange, View, alone, server
-from fmab_jax.core.ledgers import SERVER, Disclosure
+from fmab_jax.core.exchanges import Exchange, View, Viewer, alone, server
+from fmab_jax.core.ledgers import Disclosure
 from fmab_jax.core.shapes import PerArm, Scalar
 from fmab_jax.parameters import GROWTH, parameter
 
@@ -52,13 +52,13 @@ class GrowingEpisodes(Private, Episodes):
         """Returns the exchange of a server that sees only sums, or of agents alone."""
         if not self.secure:
             return alone(agents)
-        return replace(server(agents), views=(View(SERVER, agents),))
+        return replace(server(agents), views=(View(Viewer.SERVER, agents),))
 
     def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Covers messages and actions: each reward enters one noisy sum."""
         why = "each reward enters one noisy sum; all else follows from these"
         if not self.secure:
-            return (self.make_row(why, over=1),)
+            return (self.make_row(why, noises=1),)
         return list_secure_sum(self, exchange, why)
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:

@@ -1,5 +1,6 @@
 """Eliminations with noise on sums of one epoch, or on every message."""
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -10,15 +11,15 @@ from jaxtyping import Float
 from fmab_jax.algorithms.base import check_equal_noise
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch, is_clearly_behind
 from fmab_jax.algorithms.families.private import Private, failure_parameter
-from fmab_jax.core.exchanges import Exchange, View
-from fmab_jax.core.ledgers import ACTIONS, ANY_VIEWER, OUTSIDE, SERVER, Disclosure, together
+from fmab_jax.core.exchanges import Exchange, View, Viewer
+from fmab_jax.core.ledgers import Disclosure, Noise
 from fmab_jax.core.per_agent import write_numbers
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.shapes import Record, Scalar
 from fmab_jax.errors import refuse
-from fmab_jax.mechanisms import Mechanism, MechanismOf
+from fmab_jax.mechanisms import DELTA, Mechanism, MechanismOf
 from fmab_jax.mechanisms.laplace import LAPLACE
-from fmab_jax.parameters import UNSET, Real, Whole, parameter
+from fmab_jax.parameters import UNSET, Real, ViewKind, Whole, parameter
 
 Scales = Float[np.ndarray, " agent"]
 
@@ -101,6 +102,13 @@ class NoisyMessages(Private, Elimination):
         symbol="δ",
     )
 
+    def check(self) -> None:
+        """Refuses a delta that has no effect, since the noise has a pure epsilon."""
+        super().check()
+        if self.delta is not None and self.mechanism.pure:
+            allowed = f"left out with {self.mechanism.title} noise, whose epsilon needs no delta"
+            refuse("delta", self.delta, allowed, "drop it, or take other noise, such as gaussian")
+
     @property
     def noise(self) -> Mechanism:
         """Law of the noise on a message."""
@@ -118,8 +126,8 @@ class NoisyMessages(Private, Elimination):
         return {"noise_scale": self._find_scale(self.privacy(exchange)["epsilon_message"])}
 
     def _find_scale(self, leak: float) -> float:
-        delta = 1e-6 if self.delta is None else self.delta
-        return self.noise.scale(leak, delta) if math.isfinite(leak) else 0.0
+        delta = DELTA if self.delta is None else self.delta
+        return _solve_scale(self.noise, leak, delta) if math.isfinite(leak) else 0.0
 
     def list_scales(self, exchange: Exchange) -> Scales | None:
         """Returns the scale of the noise of each agent; None if all agents have one.
@@ -159,9 +167,12 @@ class NoisyMessages(Private, Elimination):
         return None if scales is None else scales / self.pool_scales(scales, exchange)
 
     def settings(self) -> dict[str, str]:
-        """Returns the text of each value but defaults; Laplace noise has no delta."""
-        texts = super().settings()
-        return {n: text for n, text in texts.items() if n != "delta" or not self.noise.pure}
+        """Returns the text of each value but defaults, and delta wherever the noise has one."""
+        texts = {n: text for n, text in super().settings().items() if n != "delta"}
+        if self.noise.pure:
+            return texts
+        delta = DELTA if self.delta is None else self.delta
+        return texts | {"delta": f"δ = {delta:g}"}
 
     def plain(self) -> Record:
         """Returns all parameters; the mechanism only if it is not Laplace."""
@@ -191,185 +202,173 @@ class NoisyMessages(Private, Elimination):
             refuse("mechanism", self.noise.text(), allowed, "take rewards of 0 and 1: bernoulli")
 
     def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
-        """Returns the leak of each view of the exchange, and of actions, by the mechanism."""
-        return self._trim_rows(self._by_mechanism(self._list_rows(exchange), exchange))
-
-    def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
-        """Returns single messages if agents get them, else the sums less the coalition's noise."""
-        rows = self._by_mechanism(self._list_coalition(exchange, size), exchange)
-        return self._trim_rows(rows)
-
-    def _trim_rows(self, rows: tuple[Disclosure, ...]) -> tuple[Disclosure, ...]:
-        """Returns rows of trimmed means, which may be the message of one agent."""
-        if self.trimmed_share == 0.0:
-            return rows
-        reason = "a trimmed mean may be one agent's message, whose own noise alone hides it"
-        return tuple(
-            row._replace(
-                over=1, observation=row.observation.replace("sum", "trimmed mean"), why=reason
-            )
-            if row.over > 1
-            else row
-            for row in rows
-        )
-
-    def _by_mechanism(
-        self, rows: tuple[Disclosure, ...], exchange: Exchange
-    ) -> tuple[Disclosure, ...]:
-        """Returns rows of Laplace noise as those of the noise that there is."""
-        noise = self.noise
-        if noise == LAPLACE:
-            return rows
-        scales = self.list_scales(exchange)
-        scale = self.scale_noise(exchange)["noise_scale"] if scales is None else scales.min()
-        claimed = "" if noise.source else "; as claimed"
-        return tuple(
-            row._replace(
-                law=noise.text(),
-                scale=float(scale) if row.scale is None else row.scale,
-                epsilon=row.epsilon if noise.pure else math.inf,
-                why=row.why + claimed,
-                source=noise.source if row.source else "",
-            )
-            if math.isfinite(row.epsilon) and row.over
-            else row
-            for row in rows
-        )
-
-    def _list_rows(self, exchange: Exchange) -> tuple[Disclosure, ...]:
-        """Returns the leak of each view of the exchange, and of actions.
+        """Returns the leak of each view of the exchange, and of actions, by the mechanism.
 
         Actions are functions of the aggregate, except in waits.
         """
-        leak = self.privacy(exchange)["epsilon_message"]
-        if math.isinf(leak):
-            unbounded = [
-                Disclosure(view.viewer, "messages", leak, "no noise") for view in exchange.views
-            ]
-            return (*unbounded, Disclosure(ACTIONS, "actions", leak, "no noise"))
-        default_views = () if exchange.alone else (View(ANY_VIEWER[1], 1),)
-        rows = [
-            row
-            for v in exchange.views or default_views
-            for row in self._list_view(exchange, v, leak)
-        ]
-        viewer, over, reason = ACTIONS, 1, "a function of noisy means"
+        if math.isinf(self.privacy(exchange)["epsilon_message"]):
+            return _list_unbounded(exchange)
+        default_views = () if exchange.alone else (View(Viewer.RECEIVERS, 1),)
+        views = exchange.views or default_views
+        rows = [row for view in views for row in self._list_view(exchange, view)]
+        viewer, reason = Viewer.WATCHERS, "a function of noisy means"
+        noises = self._list_noises(exchange, 1)
         if exchange.wait and not self.waits_privately:
-            leak, reason = math.inf, "agents that wait pull the best arm of their un-noised means"
+            noises, reason = (), "agents that wait pull the best arm of their un-noised means"
         elif exchange.wait:
             reason = "agents that wait pull the best arm of the noisy means that they send"
         elif not exchange.alone and not exchange.exact:
             reason = "a function of averages, in which the noise of few agents may be"
         elif not exchange.alone and exchange.reporting == exchange.agents:
-            reason = "a function of the sums over all agents"
-            scales = self.list_scales(exchange)
-            if scales is not None:
-                row = Disclosure(OUTSIDE, "actions", leak, reason)
-                return (*rows, self._hide(row, _relate(scales, exchange)))
-            over = _count_hiding(exchange, exchange.agents)
-            viewer = OUTSIDE if over > 1 else ACTIONS
-        return (*rows, Disclosure(viewer, "actions", leak, reason, over))
+            noises = self._list_noises(exchange, exchange.agents)
+            reason = self._limit or "a function of the sums over all agents"
+            is_alone = sum(noise.count for noise in noises) == 1 and not self._limit
+            viewer = Viewer.WATCHERS if is_alone else Viewer.OUTSIDER
+        actions = self._make_row(exchange, viewer, ViewKind.ACTIONS, reason, noises)
+        return (*rows, actions)
 
-    def _list_coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
+    def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
         """Returns single messages if agents get them, else the sums less the coalition's noise."""
         agents = exchange.agents
-        views = [view for view in exchange.views if view.viewer != SERVER]
-        leak = self.privacy(exchange)["epsilon_message"]
+        views = [view for view in exchange.views if view.viewer is not Viewer.SERVER]
         sums = bool(views) and all(view.is_member and view.over == agents for view in views)
-        if not sums or math.isinf(leak) or exchange.reporting < agents or not exchange.uniform:
-            # A reward is in one message, which the coalition may see: only that noise hides it.
-            rows = [row for row in self._list_rows(exchange) if row.viewer not in (SERVER, OUTSIDE)]
-            latest = reversed(rows)  # prefers the row of all rounds to that of one round
-            worst = max(
-                latest, key=lambda row: (row.epsilon, -row.over, row.observation != "actions")
-            )
-            # With unlike noises a sum may claim less than the message in it.
-            epsilon = max(leak, worst.epsilon)
-            return (worst._replace(viewer=together(size), over=1, epsilon=epsilon, scale=None),)
-        content = f"sums over {agents} agents, less their own"
-        reason = "the noise of the agents that are left hides each of them"
-        row = Disclosure(together(size), content, leak, reason, max(1, agents - size))
-        scales = self.list_scales(exchange)
-        # The coalition may be that of the largest noises.
-        return (row if scales is None else self._hide(row, np.sort(scales)[: agents - size]),)
+        is_noisy = math.isfinite(self.privacy(exchange)["epsilon_message"])
+        if sums and is_noisy and exchange.reporting == agents and exchange.uniform:
+            reason = self._limit or "the noise of the agents that are left hides each of them"
+            # The coalition may be that of the largest noises.
+            noises = self._list_noises(exchange, agents, size)
+            row = self._make_row(exchange, Viewer.COALITION, ViewKind.SUM, reason, noises)
+            content = self._name_sums(agents) + ", less their own" * (not self._limit)
+            return (row._replace(observation=content, members=size),)
+        # A reward is in one message, which the coalition may see: only that noise hides it.
+        hidden = (Viewer.SERVER, Viewer.OUTSIDER)
+        rows = [row for row in self.ledger(exchange) if row.viewer not in hidden]
+        # The last one is about all rounds, where another is about one round.
+        worst = max(
+            reversed(rows),
+            key=lambda row: (row.epsilon, -row.number, row.view is not ViewKind.ACTIONS),
+        )
+        if worst.noises:
+            noises = self._list_noises(exchange, 1)
+            worst = worst._replace(noises=noises, epsilon=self._find_pure(exchange, noises))
+        return (worst._replace(viewer=Viewer.COALITION, members=size),)
 
-    def _list_view(self, exchange: Exchange, view: View, leak: float) -> tuple[Disclosure, ...]:
+    @property
+    def _limit(self) -> str:
+        """Why one noise alone may hide a reward in an aggregate; "" where it does not."""
+        if self.trimmed_share:
+            return "a trimmed mean may be one agent's message, whose own noise alone hides it"
+        if self.shares_arms:
+            return "of those who pull an arm there may be one: its own noise hides it"
+        return ""
+
+    def _name_sums(self, over: int) -> str:
+        """Names sums over agents, for people."""
+        if self.shares_arms:
+            return "sums over the agents that pull an arm"
+        return f"{self._noun}s over {over} agents"
+
+    @property
+    def _noun(self) -> str:
+        return "trimmed mean" if self.trimmed_share else "sum"
+
+    def _list_view(self, exchange: Exchange, view: View) -> tuple[Disclosure, ...]:
         """Returns the rows of a view of all rounds."""
+        alone = self._list_noises(exchange, 1)
         if view.over == 1:
-            return (Disclosure(view.viewer, view.observation, leak, _DISJOINT, 1, self.shown_by),)
-        if (scales := self.list_scales(exchange)) is not None:
-            return self._list_unlike(exchange, view, scales, leak)
-        over = _count_hiding(exchange, view.over)
+            row = self._make_row(exchange, view.viewer, ViewKind.MESSAGES, _DISJOINT, alone)
+            source = self.shown_by
+            if source and self.noise != LAPLACE:
+                source = self.noise.source
+            return (row._replace(observation=view.observation, source=source),)
+        noises = self._list_noises(exchange, view.over, int(view.is_member))
         reason = "the noise of all agents of a sum hides each of them"
-        if over < view.over:
+        if self.list_scales(exchange) is not None:
+            reason = "the noises of a sum, of whichever agent, hide each reward in it"
+        elif view.over == exchange.agents and not exchange.uniform:
             reason = "whoever weighs most is hidden by the noise of those that weigh as much"
-        if view.is_member:
-            over = max(1, over - 1)
-            reason += "; an agent can take out its own message"
+        reason = self._limit or reason + "; an agent can take out its own message" * view.is_member
+        row = self._make_row(exchange, view.viewer, ViewKind.SUM, reason, noises)
         if exchange.reporting < exchange.agents:
             # Ledgers are about whole runs, so this row names the round.
-            content = f"one round's sum over {view.over} agents, that round alone and not the run"
-            round_row = Disclosure(view.viewer, content, leak, reason, over)
+            content = f"one round's {self._noun} over {view.over} agents, that round alone"
+            round_row = row._replace(observation=f"{content} and not the run", is_one_round=True)
             # The other agents change each round; the agent's noise of an epoch does not.
             reason = "agents are drawn anew: only its own noise stays with an agent's rewards"
-            return round_row, Disclosure(view.viewer, "the sums of all rounds", leak, reason, 1)
-        content = f"sums over {view.over} agents" + " or more" * (view.over < exchange.agents)
-        return (Disclosure(view.viewer, content, leak, reason, over),)
+            row = self._make_row(exchange, view.viewer, ViewKind.SUM, reason, alone)
+            return round_row, row._replace(observation=f"the {self._noun}s of all rounds")
+        content = self._name_sums(view.over) + " or more" * (view.over < exchange.agents)
+        return (row._replace(observation=content),)
 
-    def _list_unlike(
-        self, exchange: Exchange, view: View, scales: Scales, leak: float
-    ) -> tuple[Disclosure, ...]:
-        """Returns the rows of a view of sums, if the noises of agents differ."""
-        agents, noises = exchange.agents, _relate(scales, exchange)
-        reason = "the noises of a sum, of whichever agent, hide each reward in it"
-        suffix = " or more" * (view.over < agents)
-        if exchange.reporting < agents:
-            noises = np.sort(scales)[: exchange.reporting]
-            suffix = ", that round alone and not the run"
-        elif view.over < agents:
-            # No sum hides less than one over so many agents of the smallest noises.
-            noises = np.sort(scales)[: view.over]
-        if view.is_member:
-            noises = np.sort(noises)[: max(1, len(noises) - 1)]
-            reason += "; an agent can take out its own message"
-        start = "one round's sum" if exchange.reporting < agents else "sums"
-        row = Disclosure(view.viewer, f"{start} over {view.over} agents{suffix}", leak, reason)
-        row = self._hide(row, noises)
-        if exchange.reporting == agents:
-            return (row,)
-        reason = "agents are drawn anew: only its own noise stays with an agent's rewards"
-        return row, Disclosure(view.viewer, "the sums of all rounds", leak, reason, 1)
+    def _make_row(
+        self,
+        exchange: Exchange,
+        viewer: Viewer,
+        view: ViewKind,
+        reason: str,
+        noises: tuple[Noise, ...],
+    ) -> Disclosure:
+        """Returns a row that noises cover, without a bound if there are none."""
+        pure = self._find_pure(exchange, noises)
+        claimed = "; as claimed" * bool(noises and not self.noise.source)
+        return Disclosure(viewer, view, pure, reason + claimed, noises)
 
-    def _hide(self, row: Disclosure, scales: Scales) -> Disclosure:
-        """Returns the row of a sum with noises of these scales, relative to a changed reward.
+    def _find_pure(self, exchange: Exchange, noises: tuple[Noise, ...]) -> float:
+        """Returns the epsilon that holds without delta: that of the largest noise."""
+        if not noises or not self.noise.pure:
+            return math.inf
+        if self.list_scales(exchange) is None:
+            return self.privacy(exchange)["epsilon_message"]
+        return min(self.noise.epsilon(noise.scale, 1, 0.0) for noise in noises)
+
+    def _list_noises(self, exchange: Exchange, over: int, taken: int = 0) -> tuple[Noise, ...]:
+        """Returns the noises that hide a reward in a sum over some agents.
 
         Noise hides a reward whichever agent adds it. Noise of a larger scale counts as noise of a
-        smaller one, so each scale gives a bound, by the number of noises that are as large. The
-        bound of the row is the smallest one up to the usual delta, of two candidates: the largest
-        noise alone, and the scale at which the variance that counts is largest.
+        smaller one if the law is nested, so each scale gives a bound, by the number of noises that
+        are as large. Two of them are kept: the largest noises alone, and the scale at which the
+        variance that counts is largest.
+
+        Args:
+            exchange: The exchange.
+            over: Number of agents in the sum; 1 for a message.
+            taken: Number of noises that the viewer knows, at worst the largest.
         """
-        noise, order = self.noise, np.sort(scales)[::-1]
-        candidates = [(float(order[0]), 1)]
-        if noise.nested:
-            place = int(np.argmax(np.arange(1, len(order) + 1) * order**2))
-            candidates.append((float(order[place]), place + 1))
-        scale, over = min(candidates, key=lambda pair: noise.epsilon(pair[0], pair[1], 1e-6))
-        if noise == LAPLACE:
-            return row._replace(epsilon=1.0 / scale, over=over)
-        pure = noise.epsilon(scale, 1, 0.0) if noise.pure else row.epsilon
-        return row._replace(epsilon=pure, over=over, scale=scale)
+        noise, agents = self.noise, exchange.agents
+        scales = self.list_scales(exchange)
+        if scales is None:
+            leak = self.privacy(exchange)["epsilon_message"]
+            scale = 1.0 / leak if noise == LAPLACE else self.scale_noise(exchange)["noise_scale"]
+            if over == 1 or self._limit:
+                return (Noise(noise, scale),)
+            if over < agents or exchange.uniform:
+                return (Noise(noise, scale, max(1, over - taken)),)
+            scales = np.full(agents, scale)
+        if over == 1 or self._limit:
+            return (Noise(noise, float(scales.min())),)
+        # No sum hides less than one over so many agents of the smallest noises; and of all agents,
+        # a noise counts relative to a reward of the largest weight.
+        heaviest = exchange.weights.max()
+        kept = np.sort(scales)[:over] if over < agents else scales * exchange.weights / heaviest
+        order = np.sort(kept)[: max(1, over - taken)][::-1]
+        largest = int(np.isclose(order, order[0], rtol=1e-9).sum())
+        place = int(np.argmax(np.arange(1, len(order) + 1) * order**2)) + 1
+        noises = (Noise(noise, float(order[largest - 1]), largest),)
+        if noise.nested and place > largest:
+            noises += (Noise(noise, float(order[place - 1]), place - largest),)
+        return noises
 
 
-def _relate(scales: Scales, exchange: Exchange) -> Scales:
-    """Returns scales in a weighted sum, relative to a reward of the largest weight."""
-    return np.asarray(scales * exchange.weights / exchange.weights.max())
+@functools.lru_cache(maxsize=4096)
+def _solve_scale(noise: Mechanism, leak: float, delta: float) -> float:
+    return noise.scale(leak, delta)
 
 
-def _count_hiding(exchange: Exchange, over: int) -> int:
-    """Returns the number of noises in a sum that hide a reward as well as the agent's noise.
-
-    Agents of the largest weight hide each other; within a component all weights are equal.
-    """
-    if over < exchange.agents or exchange.uniform:
-        return over
-    return int(np.isclose(exchange.weights, exchange.weights.max(), rtol=1e-9).sum())
+def _list_unbounded(exchange: Exchange) -> tuple[Disclosure, ...]:
+    """Returns the rows of messages without noise."""
+    leak, why = math.inf, "no noise"
+    rows = [
+        Disclosure(view.viewer, ViewKind.MESSAGES, leak, why, observation="messages")
+        for view in exchange.views
+    ]
+    return (*rows, Disclosure(Viewer.WATCHERS, ViewKind.ACTIONS, leak, why))

@@ -6,21 +6,13 @@ from typing import ClassVar, TypeVar
 
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.core import laplace
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.ledgers import (
-    ACTIONS,
-    COMPUTED_HERE,
-    LAPLACE,
-    OUTSIDE,
-    SERVER,
-    SHARER,
-    Disclosure,
-    together,
-)
+from fmab_jax.core.exchanges import Exchange, Viewer
+from fmab_jax.core.ledgers import COMPUTED_HERE, Disclosure, Law, Noise
 from fmab_jax.core.per_agent import AgentNumbers
-from fmab_jax.core.rewards import Law
+from fmab_jax.core.rewards import Law as RewardLaw
 from fmab_jax.errors import refuse
-from fmab_jax.parameters import UNSET, Flag, Real, Unset, parameter
+from fmab_jax.mechanisms.laplace import LAPLACE
+from fmab_jax.parameters import UNSET, Flag, Real, Unset, ViewKind, parameter
 
 T = TypeVar("T")
 
@@ -81,30 +73,35 @@ class Private(Algorithm):
         """Covers actions if `disjoint` states a reason; else nothing."""
         if not self.disjoint:
             return super().ledger(exchange)
-        return (self.make_row(self.disjoint, over=1, source=self.source),)
+        return (self.make_row(self.disjoint, noises=1, source=self.source),)
 
     def make_row(
         self,
         reason: str,
-        viewer: str = ACTIONS,
-        content: str = "actions",
+        viewer: Viewer = Viewer.WATCHERS,
+        view: ViewKind = ViewKind.ACTIONS,
         *,
-        over: int = 0,
+        noises: int = 0,
+        law: Law = LAPLACE,
         source: str = "",
-        law: str = LAPLACE,
+        observation: str = "",
     ) -> Disclosure:
         """Returns a row of the ledger that epsilon covers.
 
         Args:
             reason: Why epsilon covers it.
             viewer: Who sees it.
-            content: What the viewer sees.
-            over: As in `Disclosure`, if noises of one law alone hide a reward.
+            view: What kind of thing is seen.
+            noises: How many noises of one law hide a reward; 0 if others do.
+            law: The law of each, at scale 1 / epsilon.
             source: As in `Disclosure`; empty unless the source states exactly this.
-            law: As in `Disclosure`.
+            observation: As in `Disclosure`.
         """
-        reason = reason if math.isfinite(self.noise_level) else "no noise"
-        return Disclosure(viewer, content, self.noise_level, reason, over, source, law)
+        level = self.noise_level
+        if math.isinf(level):
+            return Disclosure(viewer, view, level, "no noise", (), source, observation)
+        hiding = (Noise(law, 1.0 / level, noises),) if noises else ()
+        return Disclosure(viewer, view, level, reason, hiding, source, observation)
 
     @property
     def noise_level(self) -> float:
@@ -115,7 +112,7 @@ class Private(Algorithm):
         return math.inf if self.epsilon is None else float(self.epsilon)
 
 
-def check_unit_rewards(law: Law, epsilon: float) -> None:
+def check_unit_rewards(law: RewardLaw, epsilon: float) -> None:
     """Refuses a finite epsilon for rewards that may lie outside [0, 1].
 
     Raises:
@@ -138,32 +135,37 @@ def list_secure_sum(
         reason: Why epsilon covers the sums of a whole run.
         source: Publication that proves it.
     """
+    content = f"sums over {exchange.agents} agents"
     sums = algorithm.make_row(
-        reason, SERVER, f"sums over {exchange.agents} agents", over=1, source=source
+        reason, Viewer.SERVER, ViewKind.SUM, noises=1, source=source, observation=content
     )
     shares = list_shares(algorithm, exchange, 1) if exchange.agents > 1 else ()
-    sharer_rows = (row._replace(viewer=SHARER, observation="actions") for row in shares)
-    return (
-        sums,
-        *sharer_rows,
-        algorithm.make_row("a function of what the server sees", OUTSIDE, over=1),
-    )
+    sharers = [
+        row._replace(viewer=Viewer.SHARER, view=ViewKind.ACTIONS, observation="", members=0)
+        for row in shares
+    ]
+    why = "a function of what the server sees"
+    return (sums, *sharers, algorithm.make_row(why, Viewer.OUTSIDER, noises=1))
 
 
 def list_shares(algorithm: Private, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
     """Returns the ledger row of a coalition that subtracts its shares of a secure sum's noise."""
     level, agents, left = algorithm.noise_level, exchange.agents, exchange.agents - size
     epsilon = laplace.share_epsilon(level, left, agents)
-    viewer, content = (
-        together(size),
-        f"sums over {agents} agents, less their own shares of the noise",
+    row = Disclosure(
+        Viewer.COALITION,
+        ViewKind.SUM,
+        epsilon,
+        "no noise",
+        source=COMPUTED_HERE,
+        observation=f"sums over {agents} agents, less their own shares of the noise",
+        members=size,
     )
     if math.isinf(level):
-        return (Disclosure(viewer, content, epsilon, "no noise", source=COMPUTED_HERE),)
+        return (row,)
     effect = "hide a reward" if math.isfinite(epsilon) else "bound no ratio"
-    reason = f"{left:,} of {agents:,} shares of the noise {effect}"
+    # A bounded ratio has another law than whole noises: no smaller epsilon is known up to delta.
+    shares = (Noise(LAPLACE, 1.0 / level, shares=(left, agents)),) * math.isinf(epsilon)
     return (
-        Disclosure(
-            viewer, content, epsilon, reason, source=COMPUTED_HERE, shares=(level, left, agents)
-        ),
+        row._replace(why=f"{left:,} of {agents:,} shares of the noise {effect}", noises=shares),
     )

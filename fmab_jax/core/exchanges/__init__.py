@@ -14,6 +14,7 @@ from fmab_jax.core.exchanges.table import Exchange as Exchange
 from fmab_jax.core.exchanges.table import Ledger as Ledger
 from fmab_jax.core.exchanges.table import Meter as Meter
 from fmab_jax.core.exchanges.table import View as View
+from fmab_jax.core.exchanges.table import Viewer as Viewer
 from fmab_jax.core.exchanges.table import alone as alone
 from fmab_jax.core.exchanges.table import neighbours as neighbours
 from fmab_jax.core.exchanges.table import pooled as pooled

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Int
 
 from fmab_jax.core import graphs
-from fmab_jax.core.exchanges.table import Exchange, Ledger, Meter, View
+from fmab_jax.core.exchanges.table import Exchange, Ledger, Meter, View, Viewer
 from fmab_jax.lazy_imports import nx
 
 Hops = Int[np.ndarray, "agent agent"]
@@ -80,7 +80,7 @@ def _make_flooding(
         links=links,
         diameter=slots,
         vectors=vectors,
-        views=(View("every agent", 1),),
+        views=(View(Viewer.EVERY_AGENT, 1),),
         ledger=ledger,
     )
 

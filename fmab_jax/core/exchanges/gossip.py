@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from fmab_jax.core import graphs
 from fmab_jax.core.exchanges.flooding import USED
-from fmab_jax.core.exchanges.table import Exchange, Meter, View
+from fmab_jax.core.exchanges.table import Exchange, Meter, View, Viewer
 from fmab_jax.errors import count, real, refuse
 
 PAIRS = Meter("pairs", "peer", True, "pairs that average")
@@ -71,8 +71,8 @@ def gossip(graph: object, tolerance: float = 1e-3) -> Exchange:
         diameter=int(graphs.diameter(network)),
         vectors=2 * pairs,
         views=(
-            View("neighbours", 1),
-            View("every agent", 1, observation="averages that hold the message"),
+            View(Viewer.NEIGHBOURS, 1),
+            View(Viewer.EVERY_AGENT, 1, observation="averages that hold the message"),
         ),
         exact=distance == 0.0,
     )

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Int
 
 from fmab_jax.core import graphs
-from fmab_jax.core.exchanges.table import SERVER, Exchange, Ledger, Meter, View
+from fmab_jax.core.exchanges.table import SERVER, Exchange, Ledger, Meter, View, Viewer
 from fmab_jax.errors import refuse
 from fmab_jax.lazy_imports import nx
 
@@ -75,9 +75,9 @@ def sinks(
         ledger=Ledger(adv=0, req=0, data=len(parts) + sum(part.messages for part in parts)),
         vectors=len(parts) + forwards,
         views=(
-            View("sinks, and agents that pass on", 1),
-            View("the server", min(part.size for part in parts)),
-            View("the agents", agents, is_member=True),
+            View(Viewer.SINKS, 1),
+            View(Viewer.SERVER, min(part.size for part in parts)),
+            View(Viewer.AGENTS, agents, is_member=True),
         ),
     )
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from fmab_jax.errors import array_of, count, flag, real, refuse
+from fmab_jax.errors import array_of, choice, count, flag, real, refuse
 
 AGENTS_MAX = 10_000_000
 """Most agents of an exchange without a graph."""
@@ -39,22 +40,47 @@ SERVER = Meter("server", "server", True, "agent-server links")
 PEER = Meter("peer", "peer", True, "agent-agent links")
 
 
+class Viewer(StrEnum):
+    """Who sees messages, sums or actions; its text is for people."""
+
+    SERVER = "the server"
+    AGENTS = "the agents"
+    EVERY_AGENT = "every agent"
+    NEIGHBOURS = "neighbours"
+    RANDOM_NEIGHBOUR = "one random neighbour"
+    SINKS = "sinks, and agents that pass on"
+    SHARER = "an agent"
+    """An agent that knows its share of a secure sum's noise, and sees the resulting actions."""
+    COALITION = "agents together"
+    ANYBODY = "anybody"
+    RECEIVERS = "anybody who gets messages"
+    WATCHERS = "anybody who sees actions"
+    OUTSIDER = "an outsider who sees actions"
+    """A viewer of actions without a share in the noise that hides them."""
+
+
+def check_viewer(field: str, value: object) -> Viewer:
+    """Returns a viewer, or that of a text; refuses anything else."""
+    return Viewer(choice(field, value, [x.value for x in Viewer], "choose who it is"))
+
+
 class View(NamedTuple):
     """A view of a round: the viewer, and the messages that it sees.
 
     Attributes:
-        viewer: Who has it, such as "the server".
+        viewer: A `Viewer`, or its text.
         over: Number of agents in the smallest sum of messages that the viewer sees; 1 if it sees
             single messages.
         is_member: Whether the viewer is an agent of that sum, and can subtract its own
             message.
-        observation: Description of what the viewer sees if ``over`` is 1.
+        observation: What the viewer sees, in words, if that is no single message although ``over``
+            is 1.
     """
 
-    viewer: str
+    viewer: Viewer
     over: int
     is_member: bool = False
-    observation: str = "single messages"
+    observation: str = ""
 
 
 class Ledger(NamedTuple):
@@ -182,7 +208,8 @@ class Exchange:
                 refuse("exchange.views", view, "Views", remedy)
             flag("exchange.views.is_member", view.is_member, "write True or False")
             over = count("exchange.views", view.over, 1, self.agents, remedy)
-            views.append(view._replace(over=over))
+            viewer = check_viewer("exchange.views.viewer", view.viewer)
+            views.append(view._replace(viewer=viewer, over=over))
         return tuple(views)
 
     @property
@@ -217,7 +244,7 @@ def neighbours(
     links: Sequence[tuple[Meter, int]],
     vectors: int = 0,
     numbers: int = 0,
-    viewer: str = "neighbours",
+    viewer: Viewer = Viewer.NEIGHBOURS,
 ) -> Exchange:
     """Returns the exchange of agents that all report in a round, without waits.
 
@@ -252,7 +279,7 @@ def server(agents: int, participation: float | np.floating = 1.0) -> Exchange:
         reporting,
         links=((SERVER, reporting),),
         vectors=reporting,
-        views=(View("the server", 1), View("the agents", reporting, is_member=True)),
+        views=(View(Viewer.SERVER, 1), View(Viewer.AGENTS, reporting, is_member=True)),
     )
 
 
