@@ -21,12 +21,13 @@ from scipy.optimize import brentq
 
 import fmab_jax as fmab
 from experiments import common, several
-from fmab_jax.algorithms.base import ACTIONS
+from fmab_jax.algorithms.base import Viewer, ViewKind
 from fmab_jax.analysis import costs, theory
-from fmab_jax.analysis.privacy import epsilon_at, laplace_sum_epsilon
+from fmab_jax.analysis.accountant import noise_epsilon
 from fmab_jax.analysis.words import write_count, write_number
-from fmab_jax.core import ledgers
-from fmab_jax.core.ledgers import LAPLACE, OUTSIDE
+from fmab_jax.core.ledgers import Noise, NoiseLaw
+from fmab_jax.mechanisms import bits
+from fmab_jax.mechanisms.laplace import LAPLACE
 
 AGENTS, ARMS = 50, 100
 STAND_INS = 5
@@ -187,17 +188,16 @@ ACCOUNTANTS: dict[str | float, str] = {
 
 
 @functools.cache
-def message_leak(leak: float, hidden: int, law: str = LAPLACE) -> float:
+def message_leak(leak: float, hidden: int, law: NoiseLaw = LAPLACE) -> float:
     """Returns what a message may leak where a sum of ``hidden`` noises of a law leaks ``leak``.
 
     With random bits: at the worst of all values of the other agents' rewards.
     """
 
     def over(log_message: float) -> float:
-        if law == LAPLACE:
-            # By its scale: the last digit of what is found decides about the bits of runs.
-            return laplace_sum_epsilon(hidden, math.exp(-log_message), DELTA) - leak
-        return epsilon_at(math.exp(log_message), hidden, DELTA, law) - leak
+        # By its scale: the last digit of what is found decides about the bits of runs.
+        noise = Noise(law, math.exp(-log_message), hidden)
+        return noise_epsilon((noise,), DELTA) - leak
 
     low = math.log(leak)
     high = low + 1.0
@@ -213,7 +213,7 @@ def _summed(maker: Callable[..., Any], hidden: int, **params: Any) -> Callable[[
 
 def _pooled(**params: Any) -> Callable[[float], Any]:
     """Returns a maker of pooled LDP-UCB whose sums over all agents leak what is asked for."""
-    law = ledgers.BITS if params.get("bits") else LAPLACE
+    law = bits.BITS if params.get("bits") else LAPLACE
     return lambda leak: fmab.ldp_ucb(message_leak(leak, AGENTS, law), pooled=True, **params)
 
 
@@ -567,9 +567,9 @@ def leaks(algorithm: Any, agents: int = AGENTS) -> dict[str, str]:
     Agents that are alone tell nobody anything, whatever noise their rewards have.
     """
     rows = fmab.privacy_ledger(algorithm, agents, delta=DELTA)
-    actions = [row.epsilon for row in rows if row.viewer in (ACTIONS, OUTSIDE)]
+    actions = [row.epsilon for row in rows if row.viewer in (Viewer.WATCHERS, Viewer.OUTSIDER)]
     alone = algorithm.exchange(agents).alone
-    texts = [row.epsilon for row in rows if row.observation != "actions" and not alone]
+    texts = [row.epsilon for row in rows if row.view is not ViewKind.ACTIONS and not alone]
 
     def words(results: list[float]) -> str:
         if not results:

@@ -17,8 +17,9 @@ from experiments import arena, arena_figures, arena_fronts, arena_settings, comm
 from experiments.arena import LINE_UP, TRUST, VIEWS
 from fmab_jax.analysis import costs
 from fmab_jax.analysis.words import write_count
-from fmab_jax.core import ledgers
+from fmab_jax.core.exchanges import Viewer
 from fmab_jax.files import whole_file
+from fmab_jax.mechanisms.bits import BITS
 
 STAND_INS = (
     f"Where agents are alone and alike and are simulated in slots or episodes, {arena.STAND_INS} "
@@ -121,7 +122,7 @@ def write_note(view: arena.View) -> str:
     return view.note.format(
         all=arena.message_leak(1.0, arena.AGENTS),
         star=arena.message_leak(1.0, 5),
-        bits=arena.message_leak(1.0, arena.AGENTS, ledgers.BITS),
+        bits=arena.message_leak(1.0, arena.AGENTS, BITS),
     )
 
 
@@ -148,7 +149,7 @@ def _ledger() -> list[dict[str, Any]]:
     return [
         {
             "algorithm": entry.label,
-            "who": row.viewer,
+            "who": row.label,
             "sees": row.observation,
             "ε": write_epsilon(row.epsilon),
             "ε up to δ": write_epsilon(row.epsilon_at_delta),
@@ -159,7 +160,7 @@ def _ledger() -> list[dict[str, Any]]:
         for row in fmab.privacy_ledger(
             entry.algorithm, arena.AGENTS, delta=arena.DELTA, colluding=COLLUDING
         )
-        if math.isfinite(row.epsilon) or not row.viewer.endswith("together")
+        if math.isfinite(row.epsilon) or row.viewer is not Viewer.COALITION
     ]
 
 

@@ -22,10 +22,10 @@ from matplotlib.lines import Line2D
 import fmab_jax as fmab
 from experiments import common, pictures
 from fmab_jax.algorithms.adap_ucb import AdaPUCB
-from fmab_jax.algorithms.base import Disclosure
+from fmab_jax.algorithms.base import Disclosure, Viewer
 from fmab_jax.algorithms.cdp_mab import CDP
+from fmab_jax.analysis.accountant import epsilon_at
 from fmab_jax.analysis.audit import Audit, Finding
-from fmab_jax.analysis.privacy import epsilon_at
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.shapes import Scalar
@@ -95,7 +95,9 @@ class Trusting(CDP):
     def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Returns a noise more than an agent does not know."""
         return tuple(
-            row._replace(over=row.over + 1) if row.viewer == "the agents" else row
+            row._replace(noises=(row.noises[0]._replace(number=row.number + 1),))
+            if row.viewer is Viewer.AGENTS
+            else row
             for row in super().ledger(exchange)
         )
 
@@ -109,7 +111,7 @@ class Hasty(CDP):
     def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Returns that epsilon, as if it were pure."""
         return tuple(
-            row._replace(epsilon=epsilon_at(row.epsilon, row.over, 0.1), over=0)
+            row._replace(epsilon=epsilon_at(row, 0.1), noises=())
             for row in super().ledger(exchange)
         )
 

@@ -21,6 +21,7 @@ from fmab_jax.analysis.bands import describe_band, student_quantile
 from fmab_jax.analysis.words import write_count, write_number
 from fmab_jax.core import keys
 from fmab_jax.files import whole_file
+from fmab_jax.parameters import ViewKind
 from fmab_jax.plots import captions
 from fmab_jax.plots.style import get_line_style
 
@@ -102,10 +103,8 @@ def paired_bands(curves: Mapping[str, xr.DataArray], reference: str) -> dict[str
 
 def leak_of(algorithm: Any, agents: int) -> float | None:
     """Returns the most that messages leak of a reward over a run, pure; None without messages."""
-    sent_rows = [
-        row for row in fmab.privacy_ledger(algorithm, agents) if row.observation != "actions"
-    ]
-    return max((row.epsilon for row in sent_rows), default=None)
+    rows = fmab.privacy_ledger(algorithm, agents)
+    return max((row.epsilon for row in rows if row.view is not ViewKind.ACTIONS), default=None)
 
 
 def leak_text(leak: float | None) -> str:

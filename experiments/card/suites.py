@@ -22,14 +22,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from fmab_jax.algorithms.base import ACTIONS, Algorithm, find_by_name
+from fmab_jax.algorithms.base import Algorithm, find_by_name
 from fmab_jax.algorithms.families.episodes import Episodes
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.analysis.privacy import LedgerRow, privacy_ledger
-from fmab_jax.core.ledgers import OUTSIDE, SHARER
+from fmab_jax.core.exchanges import Viewer
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import Refusal, refuse
-from fmab_jax.parameters import parameters_of
+from fmab_jax.parameters import ViewKind, parameters_of
 from fmab_jax.sweeps.subjects import RandomProblem
 
 FOLDER = Path(__file__).parent
@@ -258,22 +258,15 @@ def _solve(leak: Callable[[float], float], target: float) -> float | None:
 def _rows(ledger: Sequence[LedgerRow], alone: bool, view: str) -> list[LedgerRow]:
     """Returns the rows of a ledger that are about a view."""
     if view == "actions":
-        return [
-            row
-            for row in ledger
-            if row.observation == "actions" and row.viewer in (ACTIONS, OUTSIDE)
-        ]
+        return [row for row in ledger if row.viewer in (Viewer.WATCHERS, Viewer.OUTSIDER)]
     # Agents that are alone send nothing, whatever noise their rewards have.
     if alone:
         return []
     if view == "messages":
-        return [
-            row for row in ledger if row.observation != "actions" and "sum" not in row.observation
-        ]
+        return [row for row in ledger if row.view is ViewKind.MESSAGES]
     # An agent's knowledge of a sum counts, whether of its message or of its share of the noise.
-    shares = [row for row in ledger if row.viewer == SHARER and row.observation == "actions"]
-    # "one round's sum" is not about the run.
-    sums = [row for row in ledger if "sums" in row.observation]
+    shares = [row for row in ledger if row.viewer is Viewer.SHARER]
+    sums = [row for row in ledger if row.view is ViewKind.SUM and not row.is_one_round]
     return sums and sums + shares
 
 

@@ -230,11 +230,10 @@ class Algorithm(Configurable):
             size: Agents of the coalition, in [1, M - 1].
         """
         rows = [row for row in ledger_of(self, exchange) if row.viewer is not Viewer.SERVER]
-        coalition = {"viewer": Viewer.COALITION, "members": size}
         if rows and all(row.viewer in (Viewer.WATCHERS, *_EVERYBODY) for row in rows):
             worst = max(rows, key=lambda row: row.epsilon)
-            single = tuple(noise._replace(count=1) for noise in worst.noises[:1])
-            return (worst._replace(**coalition, noises=single),)
+            single = tuple(noise._replace(number=1) for noise in worst.noises[:1])
+            return (worst._replace(viewer=Viewer.COALITION, members=size, noises=single),)
         row = Disclosure(Viewer.COALITION, ViewKind.MESSAGES, math.inf, "not stated")
         return (row._replace(members=size, observation="all that they are told"),)
 

@@ -133,15 +133,15 @@ def _list_bounds(noises: tuple[Noise, ...]) -> list[Noise]:
     order = sorted(noises, key=lambda noise: -noise.scale)
     if not order[0].mechanism.nested:
         return order[:1]
-    totals = itertools.accumulate(noise.count for noise in order)
-    return [noise._replace(count=total) for noise, total in zip(order, totals, strict=True)]
+    totals = itertools.accumulate(noise.number for noise in order)
+    return [noise._replace(number=total) for noise, total in zip(order, totals, strict=True)]
 
 
 @functools.lru_cache(maxsize=2**16)
 def _find_epsilon(noise: Noise, delta: float) -> float:
     if noise.shares is not None:
         return share_epsilon(*noise.shares, 1.0 / noise.scale, delta)
-    return noise.mechanism.epsilon(noise.scale, noise.count, delta)
+    return noise.mechanism.epsilon(noise.scale, noise.number, delta)
 
 
 def leak_terms(
@@ -171,7 +171,7 @@ def leak_terms(
     pure, noises = row.epsilon, row.noises
     rho, mu = 0.5 * pure * pure, 0.0 if pure == 0.0 else math.inf
     if noises and noises[0].shares is None:
-        bounds = [(noise.mechanism, noise.scale, noise.count) for noise in _list_bounds(noises)]
+        bounds = [(noise.mechanism, noise.scale, noise.number) for noise in _list_bounds(noises)]
         rho = min(rho, *(law.zcdp(scale, number) for law, scale, number in bounds))
         mu = min(mu, *(law.gdp(scale, number) for law, scale, number in bounds))
     if rewards == 1:

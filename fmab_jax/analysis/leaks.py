@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from fmab_jax.algorithms.base import Algorithm, collect_algorithms, find_by_name
 from fmab_jax.analysis.accountant import DELTA, Leak, check_delta, leak
@@ -147,7 +147,9 @@ def at_leak(
 
     def measure(epsilon: float) -> float:
         result = measure_leak(build(epsilon), agents, view, delta, presence)
-        return math.inf if result is None else result.epsilon
+        if result is None or result.row is None:
+            _refuse_view(owner, leak, agents, view, delta, "which nobody has", parameters)
+        return result.epsilon
 
     if not math.isfinite(measure(goal)):
         _refuse_view(owner, leak, agents, view, delta, "which does not bound it", parameters)
@@ -201,7 +203,7 @@ def _refuse_view(
     delta: float,
     reason: str,
     parameters: Mapping[str, object] | None = None,
-) -> None:
+) -> NoReturn:
     """Refuses a leak that an algorithm cannot have; names the nearest one that can."""
     nearest = find_nearest(owner, agents, view, delta)
     if parameters is not None and "secure" in parameters_of(owner) and not parameters.get("secure"):
@@ -227,7 +229,7 @@ def find_nearest(owner: type[Algorithm], agents: int, view: str, delta: float = 
             result = measure_leak(other(**{solved: 1.0}), agents, view, delta)
         except Refusal:
             continue
-        if result is not None and math.isfinite(result.epsilon):
+        if result is not None and result.row is not None and result.epsilon < math.inf:
             shared = len({*other.__mro__} & {*owner.__mro__})
             found.append(((other.communication != owner.communication, -shared), name))
     return min(found)[1] if found else ""

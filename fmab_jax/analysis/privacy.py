@@ -75,6 +75,7 @@ class LedgerRow(NamedTuple):
         why: Why it holds, or why nothing does.
         source: Theorem or section; "" for none.
         members: Agents of a coalition; 0 for any other viewer.
+        is_one_round: Whether the row is about one round alone, and not about the run.
     """
 
     viewer: Viewer
@@ -90,11 +91,12 @@ class LedgerRow(NamedTuple):
     why: str
     source: str
     members: int = 0
+    is_one_round: bool = False
 
     @property
     def number(self) -> int:
         """Number of noises that hide the reward; 0 for unknown."""
-        return sum(noise.count for noise in self.noises)
+        return sum(noise.number for noise in self.noises)
 
     @property
     def label(self) -> str:
@@ -220,10 +222,10 @@ def _merge_rows(data: xr.Dataset) -> list[_Group]:
         places.setdefault(ledger.title, []).append(place)
         for row in ledger.rows:
             laws = tuple(noise.mechanism for noise in row.noises)
-            row_key = row._replace(epsilon=0.0, noises=laws)
-            groups.setdefault((ledger.title, row_key), []).append((place, ledger, row))
+            words = row._replace(epsilon=0.0, noises=())
+            groups.setdefault((ledger.title, words, laws), []).append((place, ledger, row))
     merged = []
-    for (title, _), cells in groups.items():
+    for (title, *_), cells in groups.items():
         conditions = []
         for axis, dim in enumerate(dims):
             used, all_used = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from fmab_jax.core.exchanges import Exchange, Viewer
 from fmab_jax.core.exchanges.table import check_viewer
@@ -26,7 +26,8 @@ _OBSERVATIONS = {
 }
 
 
-class Law(Protocol):
+@runtime_checkable
+class NoiseLaw(Protocol):
     """A law of noise, as an accountant asks for it: a mechanism, or random bits."""
 
     @property
@@ -75,14 +76,14 @@ class Noise(NamedTuple):
     Attributes:
         mechanism: Their law.
         scale: Of each, relative to how far a reward moves what is seen.
-        count: How many there are.
+        number: How many there are.
         shares: Of one Laplace variable, how many of its equal shares hide the reward, and how many
             it has; None for whole noises.
     """
 
-    mechanism: Law
+    mechanism: NoiseLaw
     scale: float
-    count: int = 1
+    number: int = 1
     shares: tuple[int, int] | None = None
 
 
@@ -119,7 +120,7 @@ class Disclosure(NamedTuple):
     @property
     def number(self) -> int:
         """Number of noises that hide the reward; 0 for unknown."""
-        return sum(noise.count for noise in self.noises)
+        return sum(noise.number for noise in self.noises)
 
 
 def describe_viewer(viewer: Viewer, members: int = 0) -> str:
@@ -171,16 +172,17 @@ def _check_row(field: str, row: Disclosure) -> Disclosure:
 
 def _check_noise(field: str, noise: Noise) -> Noise:
     """Returns a noise with plain numbers; refuses one that no accountant can count."""
-    if not isinstance(noise, Noise) or not hasattr(noise.mechanism, "epsilon"):
+    if not (isinstance(noise, Noise) and isinstance(noise.mechanism, NoiseLaw)):
         refuse(field, noise, "a tuple of Noise", "leave it out if unknown")
     scale = real(f"{field}.scale", noise.scale, 0.0, math.inf, "give a scale", open_low=True)
-    number = count(f"{field}.count", noise.count, 1, 10**12, "leave out noises that are not there")
+    remedy = "leave out noises that are not there"
+    number = count(f"{field}.number", noise.number, 1, 10**12, remedy)
     if noise.shares is not None and not (
         len(noise.shares) == 2 and 1 <= noise.shares[0] <= noise.shares[1]
     ):
         allowed = "(how many equal shares hide a reward, of how many)"
         refuse(f"{field}.shares", noise.shares, allowed, "leave it out for whole noises")
-    return noise._replace(scale=scale, count=number)
+    return noise._replace(scale=scale, number=number)
 
 
 def adapt_to_absence(row: Disclosure, sums_securely: bool) -> Disclosure:
@@ -193,7 +195,7 @@ def adapt_to_absence(row: Disclosure, sums_securely: bool) -> Disclosure:
     if row.number < 2:
         return row
     reason = "agents may be absent: only its own noise surely hides a reward"
-    return row._replace(noises=(row.noises[0]._replace(count=1),), why=reason)
+    return row._replace(noises=(row.noises[0]._replace(number=1),), why=reason)
 
 
 def list_viewers(exchange: Exchange) -> list[Viewer]:

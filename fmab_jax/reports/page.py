@@ -210,7 +210,7 @@ def _describe_best(report: Content) -> list[str]:
         whole = [cell for cell in whole if cell.at_reference.get(name, True)] or whole
     if any(questions.list_differences(whole[0].question, cell.question) for cell in whole):
         return ["Their means are not ranked: horizons, sizes or problems differ."]
-    groups: dict[tuple[str, str], list[Cell]] = {}
+    groups: dict[tuple[str, object], list[Cell]] = {}
     for cell in sorted(whole, key=lambda cell: cell.row["regret"]):
         # Leaks of different views cannot be compared.
         view = cell.cost.view if cell.cost.is_bounded else None

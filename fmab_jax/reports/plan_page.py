@@ -56,15 +56,10 @@ def render_plan(document: Record, title: str | None = None) -> str:
     figure = plot_race(looks, document["label"], document["infeasible"])
     gap = document["final_gap"]
     facts = [] if gap is None else [("gap played at T, mean", f"{gap:.3g}")]
-    facts += [
-        (
-            f"leak of one reward, view of {view}",
-            write_epsilon(
-                math.inf if leak is None else leak, document.get("delta", {}).get(view, 0.0)
-            ),
-        )
-        for view, leak in document["leak"].items()
-    ]
+    deltas = document.get("delta", {})
+    for view, leak in document["leak"].items():
+        text = write_epsilon(math.inf if leak is None else leak, deltas.get(view, 0.0))
+        facts.append((f"leak of one reward, view of {view}", text))
     if document["remark"]:
         facts.append(("note", document["remark"]))
     return render_template(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from fmab_jax.algorithms.base import Disclosure, Noise, ledger_of, privacy_of
 from fmab_jax.algorithms.families.elimination import Elimination
-from fmab_jax.core.ledgers import Law, UnknownLaw, checked_rows
+from fmab_jax.core.ledgers import NoiseLaw, UnknownLaw, checked_rows
 from fmab_jax.core.plugins import source_digest
 from fmab_jax.core.shapes import Record
 from fmab_jax.errors import describe_error, refuse
@@ -124,7 +124,7 @@ def _read_row(fields: Record) -> Disclosure:
 
 def _read_noise(fields: Record) -> Noise:
     name, shares = str(fields["mechanism"]), fields.get("shares")
-    law: Law = BITS if name == BITS.text() else UnknownLaw(name)
+    law: NoiseLaw = BITS if name == BITS.text() else UnknownLaw(name)
     # A file may name a mechanism of a plug-in that is not loaded.
     if name.partition(":")[0] in MECHANISMS.find():
         law = MECHANISMS.parse(name, "mechanism")

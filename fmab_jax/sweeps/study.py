@@ -29,6 +29,7 @@ from fmab_jax.core.plugins import source_digest
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.shapes import Record
 from fmab_jax.errors import choice, count, did_you_mean, flag, length, refuse
+from fmab_jax.mechanisms import Mechanism
 from fmab_jax.parameters import UNSET, VIEWS, Parameter, parameters_of
 from fmab_jax.run import cache, resources
 from fmab_jax.run import outputs as record
@@ -90,7 +91,7 @@ class Study:
         shared = {"problem", *parameters_of(RandomProblem)}
         # Of several laws of noise, only those without pure epsilon have a delta.
         laws = next((axis.values for axis in self.axes if axis.name == "mechanism"), ())
-        has_pure_cells = any(not law.pure for law in laws)
+        has_pure_cells = any(isinstance(law, Mechanism) and not law.pure for law in laws)
         for places in itertools.product(*map(range, self.shape)):
             pairs = [*zip(self.axes, places, strict=True)]
             values = self.settings | {axis.name: axis.values[place] for axis, place in pairs}

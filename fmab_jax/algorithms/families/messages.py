@@ -222,7 +222,7 @@ class NoisyMessages(Private, Elimination):
         elif not exchange.alone and exchange.reporting == exchange.agents:
             noises = self._list_noises(exchange, exchange.agents)
             reason = self._limit or "a function of the sums over all agents"
-            is_alone = sum(noise.count for noise in noises) == 1 and not self._limit
+            is_alone = sum(noise.number for noise in noises) == 1 and not self._limit
             viewer = Viewer.WATCHERS if is_alone else Viewer.OUTSIDER
         actions = self._make_row(exchange, viewer, ViewKind.ACTIONS, reason, noises)
         return (*rows, actions)
@@ -353,10 +353,10 @@ class NoisyMessages(Private, Elimination):
         order = np.sort(kept)[: max(1, over - taken)][::-1]
         largest = int(np.isclose(order, order[0], rtol=1e-9).sum())
         place = int(np.argmax(np.arange(1, len(order) + 1) * order**2)) + 1
-        noises = (Noise(noise, float(order[largest - 1]), largest),)
-        if noise.nested and place > largest:
-            noises += (Noise(noise, float(order[place - 1]), place - largest),)
-        return noises
+        largest_noises = Noise(noise, float(order[largest - 1]), largest)
+        if not noise.nested or place <= largest:
+            return (largest_noises,)
+        return largest_noises, Noise(noise, float(order[place - 1]), place - largest)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -7,9 +7,9 @@ from typing import ClassVar, TypeVar
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.core import laplace
 from fmab_jax.core.exchanges import Exchange, Viewer
-from fmab_jax.core.ledgers import COMPUTED_HERE, Disclosure, Law, Noise
+from fmab_jax.core.ledgers import COMPUTED_HERE, Disclosure, Noise, NoiseLaw
 from fmab_jax.core.per_agent import AgentNumbers
-from fmab_jax.core.rewards import Law as RewardLaw
+from fmab_jax.core.rewards import Law
 from fmab_jax.errors import refuse
 from fmab_jax.mechanisms.laplace import LAPLACE
 from fmab_jax.parameters import UNSET, Flag, Real, Unset, ViewKind, parameter
@@ -82,7 +82,7 @@ class Private(Algorithm):
         view: ViewKind = ViewKind.ACTIONS,
         *,
         noises: int = 0,
-        law: Law = LAPLACE,
+        law: NoiseLaw = LAPLACE,
         source: str = "",
         observation: str = "",
     ) -> Disclosure:
@@ -112,7 +112,7 @@ class Private(Algorithm):
         return math.inf if self.epsilon is None else float(self.epsilon)
 
 
-def check_unit_rewards(law: RewardLaw, epsilon: float) -> None:
+def check_unit_rewards(law: Law, epsilon: float) -> None:
     """Refuses a finite epsilon for rewards that may lie outside [0, 1].
 
     Raises:
