@@ -18,7 +18,7 @@ SHARE = 0.95
 """Share of runs that the columns ``_p95`` are about."""
 
 _ENDS = ("", "_p95", "_max")
-COLUMNS = tuple(f"{name}{end}" for name in BUDGETS for end in _ENDS)
+COLUMNS: tuple[str, ...] = tuple(f"{name}{end}" for name in BUDGETS for end in _ENDS)
 """Columns of tables: mean, 95 % quantile and maximum of every budget."""
 
 
