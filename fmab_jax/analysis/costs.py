@@ -13,9 +13,10 @@ from fmab_jax.algorithms.base import Algorithm, collect_algorithms
 from fmab_jax.analysis.accountant import DELTA, epsilon_at, leak
 from fmab_jax.analysis.budgets import is_priced
 from fmab_jax.analysis.words import write_number
+from fmab_jax.core.shapes import Record
 from fmab_jax.errors import choice, price, refuse
 from fmab_jax.parameters import VIEWS, ViewKind
-from fmab_jax.run.attributes import json_attr, parse_study
+from fmab_jax.run.attributes import parse_study
 from fmab_jax.run.facts import Ledger, read_ledger
 
 if TYPE_CHECKING:
@@ -163,42 +164,16 @@ def add_leaks(data: xr.Dataset, views: Sequence[str] = VIEWS) -> xr.Dataset:
     return data
 
 
-def _parse_number(value: str | float | None) -> float:
-    """Returns a label as a number; NaN for a text that is none."""
-    try:
-        return math.nan if value is None else float(value)
-    except (TypeError, ValueError):
-        return math.nan
-
-
-def _read_algorithm(data: xr.Dataset) -> str:
-    """Returns the name of a swept algorithm; "" where none is swept."""
-    if "algorithm" not in data.coords or data.algorithm.ndim:
-        return ""
-    entry = parse_study(data).get("algorithm", data.algorithm.item())
-    return str(entry.get("algorithm", "")) if isinstance(entry, dict) else str(entry)
+def read_parameters(data: xr.Dataset) -> Record:
+    """Returns the ``algorithm`` of one configuration, by name, and what its study says of it."""
+    study = parse_study(data)
+    entry = study.get("algorithm", data.attrs.get("algorithm", ""))
+    return study | (entry if isinstance(entry, dict) else {"algorithm": str(entry)})
 
 
 def find_algorithm(data: xr.Dataset) -> type[Algorithm] | None:
     """Returns the algorithm of one configuration; None where it is not known here."""
-    return collect_algorithms().get(_read_algorithm(data) or str(data.attrs.get("algorithm", "")))
-
-
-def read_setting(data: xr.Dataset, name: str, default: object) -> object:
-    """Returns the value of a parameter of one configuration: a number, a text, or the default.
-
-    Results write down no default. A number that is none, such as no round budget, is None.
-    """
-    labels = {str(n): x.values.item() for n, x in data.coords.items() if not x.ndim}
-    settings = json_attr(data, "settings")
-    for dim, by_label in json_attr(data, "settings_by").items():
-        settings |= by_label.get(str(labels.get(dim)), {})
-    if name not in {*labels, *settings}:
-        return default
-    # The words of a setting end with its value.
-    value = labels.get(name, settings.get(name, "").rpartition(" = ")[2].replace(",", ""))
-    number = _parse_number(value)
-    return None if value == "none" else value if math.isnan(number) else number
+    return collect_algorithms().get(read_parameters(data)["algorithm"])
 
 
 def _average_links(data: xr.Dataset) -> float:
@@ -254,9 +229,9 @@ def add_observation(text: str, cost: Cost | Participant, shared: str) -> str:
     return f"{text} ({cost.observation})" if is_needed else text
 
 
-def write_leak_cell(cost: Cost | Participant, shared: str) -> str:
+def write_leak_cell(cost: Cost | Participant, shared: str, *, in_words: bool = False) -> str:
     """Writes a leak for a column whose heading says what all of their viewers see."""
-    return add_observation(write_leak(cost), cost, shared)
+    return add_observation(write_leak(cost, in_words=in_words), cost, shared)
 
 
 def communication_cost(

@@ -373,16 +373,17 @@ def _find_remarks(
     for cell in cells:
         owner = costs.find_algorithm(cell)
         parameters = parameters_of(owner) if owner else {}
+        values = costs.read_parameters(cell)
         for name, parameter in parameters.items():
             if parameter.proven:
-                value = costs.read_setting(cell, name, parameter.default)
+                value = values.get(name, parameter.default)
                 if not parameter.is_proven(value):
                     unproven.setdefault(name, []).append(
                         (parameter.format_value(value), parameter.remedy)
                     )
         # A seed that has spent its budget explores no more.
         if owner and issubclass(owner, Elimination) and "rounds" in parameters:
-            budget = costs.read_setting(cell, "rounds", parameters["rounds"].default)
+            budget = values.get("rounds", parameters["rounds"].default)
             rounds, share = float(cell.rounds_made), float(cell.undecided / cell.seeds)
             if is_number(budget) and 0 < rounds < budget and share >= 0.01:
                 budgets.append((budget, rounds, round(100 * share)))

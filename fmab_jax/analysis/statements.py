@@ -78,8 +78,13 @@ class Participant(NamedTuple):
         """Tells whether this leak is surely the smaller: neither epsilon nor delta is larger."""
         if math.isinf(other.leak):
             return self.leak < math.inf
-        ends = (self.leak, self.delta), (other.leak, other.delta)
-        return ends[0] != ends[1] and all(a <= b for a, b in zip(*ends, strict=True))
+        if self.leaks_alike(other):
+            return self.delta < other.delta
+        return self.leak < other.leak and self.delta <= other.delta
+
+    def leaks_alike(self, other: Participant) -> bool:
+        """Tells whether both epsilons are the same, but for rounding."""
+        return math.isclose(self.leak, other.leak, rel_tol=1e-9)
 
 
 METHODS = {
@@ -200,12 +205,16 @@ class Comparison:
         if not (first.observation and second.observation):
             return ""
         shared = first.observation if first.observation == second.observation else ""
+        # A symbol that both share is written once.
+        has_symbol = not (first.is_bounded and second.is_bounded and first.delta == second.delta)
         leaks = [
-            write_leak(run, in_words=True)
-            + f" ({run.observation})" * (run.observation not in (NO_MESSAGES, shared))
-            for run in self.participants
+            write_leak_cell(run, shared, in_words=in_words)
+            for run, in_words in ((first, True), (second, has_symbol))
         ]
-        text = _join_pair(leaks) + f" ({shared})" * (shared not in ("", NO_MESSAGES))
+        is_same = first.leaks_alike(second) and first.delta == second.delta
+        is_same = is_same and first.observation == second.observation
+        text = f"{leaks[0]} each" if is_same else " and ".join(leaks)
+        text += f" ({shared})" * (shared not in ("", NO_MESSAGES))
         has_order = first.view == second.view or not (first.is_bounded and second.is_bounded)
         for run, other, word in ((first, second, "less"), (second, first, "more")):
             if has_order and run.leaks_less(other):
@@ -217,7 +226,9 @@ class Comparison:
         """Writes both mean numbers of priced links at T; "" if one is not known."""
         links = [run.links for run in self.participants]
         is_known = all(map(math.isfinite, links))
-        return f"links {_join_pair([*map(words.write_short, links)])}" if is_known else ""
+        texts = [*map(words.write_short, links)]
+        text = f"{texts[0]} each" if texts[0] == texts[1] else " and ".join(texts)
+        return f"links {text}" if is_known else ""
 
     @property
     def _trusts(self) -> str:
@@ -285,10 +296,3 @@ def write_interval(middle: float, low: float, high: float) -> tuple[str, str]:
 
 def _write_signed(value: float) -> str:
     return f"+{words.write_short(value)}" if value > 0 else words.write_short(value)
-
-
-def _join_pair(texts: Sequence[str]) -> str:
-    first, second = texts
-    if first == second:
-        return f"{first} each"
-    return f"{first} and {second.removeprefix('ε = ') if first.startswith('ε') else second}"

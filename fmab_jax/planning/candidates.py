@@ -166,7 +166,7 @@ def list_candidates(setting: Setting) -> tuple[list[Candidate], list[str]]:
         ValueError: If there is none; the message says what the nearest would need.
     """
     candidates: dict[Algorithm, Candidate] = {}
-    notes: list[str] = []
+    notes: dict[str, str] = {}  # with the budget that a round exceeds, if that is why
     problem, slow = setting.problem, []
     choices = setting.horizon * problem.agents * problem.arms
     for owner in collect_algorithms().values():
@@ -177,21 +177,20 @@ def list_candidates(setting: Setting) -> tuple[list[Candidate], list[str]]:
             if algorithm in candidates:
                 continue
             if reason := find_misfit(algorithm, problem, setting.horizon):
-                notes.append(f"left out: {owner.title or owner.name}, {reason}")
+                notes[f"left out: {owner.title or owner.name}, {reason}"] = ""
                 continue
             candidates[algorithm] = describe(algorithm, setting)
     if slow:
-        notes.append(f"left out, because they choose in every slot: {', '.join(slow)}")
+        notes[f"left out, because they choose in every slot: {', '.join(slow)}"] = ""
     if not candidates:
-        reason = "; ".join(dict.fromkeys(notes)) or "no algorithm bounds this leak"
-        # The notes end with the budget that a round exceeds.
-        field = next((x for x in Round._fields if any(n.endswith(f" {x}") for n in notes)), "leak")
+        reason = "; ".join(notes) or "no algorithm bounds this leak"
+        field = next((x for x in Round._fields if x in notes.values()), "leak")
         if field == "leak" and notes:
             allowed = f"at least one that fits the problem: {reason}"
             refuse("candidates", PlainText("none"), allowed, "change the problem, or give some")
         remedy = "allow more, or another structure"
         refuse(field, getattr(setting, field), f"more: {reason}", remedy)
-    return list(candidates.values()), list(dict.fromkeys(notes))
+    return list(candidates.values()), list(notes)
 
 
 def find_misfit(algorithm: Algorithm, problem: Problem, horizon: int) -> str:
@@ -307,7 +306,7 @@ def write_call(algorithm: Algorithm, *, is_whole: bool = False) -> str:
 
 
 def _configure_all(
-    owner: type[Algorithm], setting: Setting, notes: list[str]
+    owner: type[Algorithm], setting: Setting, notes: dict[str, str]
 ) -> Iterator[Algorithm]:
     """Configures an algorithm in all ways that the setting allows."""
     known, agents = parameters_of(owner), setting.problem.agents
@@ -344,7 +343,7 @@ def _configure(
     parameters: Mapping[str, Any],
     setting: Setting,
     agents: int,
-    notes: list[str],
+    notes: dict[str, str],
 ) -> Iterator[Algorithm]:
     """Configures an algorithm, once for each round budget, if it fits the setting."""
     try:
@@ -366,14 +365,14 @@ def _configure(
     words = exchange.name + f", p = {share:g}" * (share < 1.0)
     name = f"{owner.title or owner.name} ({words})"
     if most < 1.0:
-        notes.append(f"a round of {name} takes {part:,.0f} {unit}")
+        notes[f"a round of {name} takes {part:,.0f} {unit}"] = unit
         return
     if _ROUNDS_NAME not in parameters_of(owner):
         yield algorithm
         return
     rounds: tuple[int | None, ...] = _ROUNDS
     if math.isfinite(most):
-        notes.append(f"{name}: at most {math.floor(most):,} rounds within the budgets")
+        notes[f"{name}: at most {math.floor(most):,} rounds within the budgets"] = ""
         rounds = (None, *sorted({max(1, math.floor(most * part)) for part in _PARTS}))
     for value in rounds:
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -60,10 +59,9 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
     )
     leak = _read_leaks(finals, dims)
     trusts = [read_exposure(cell).trust for cell in captions.list_cells(finals, dims)]
-    # An unknown leak counts as infinite.
-    keys = [np.where(np.isnan(leak), np.inf, leak), np.unique(trusts, return_inverse=True)[1]]
-    front = _find_front(cost[0], regret[0], *keys)
-    differs = len(set(trusts)) > 1 or len(np.unique(leak)) > 1
+    trust = np.unique(trusts, return_inverse=True)[1]
+    front = _find_front(cost[0], regret[0], leak, trust)
+    differs = len(set(trusts)) > 1 or len(np.unique(leak, axis=0)) > 1
 
     figure, (axes,) = style.make_panels([_HEIGHT])
     line: style.Style = {"color": "0.45", "linewidth": 0.9, "label": "Pareto front"}
@@ -88,7 +86,7 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
         label_names = [name for name in varied if name != hue] or varied
         texts = []
         # Equal points lie on one spot and share one label.
-        stacked = np.stack([cost[0], regret[0], *keys])[:, front]
+        stacked = np.stack([cost[0], regret[0], *leak.T, trust])[:, front]
         _, first, equal = np.unique(stacked, axis=1, return_index=True, return_counts=True)
         for cell, duplicates in zip(front[first], equal - 1, strict=True):
             at = {
@@ -144,10 +142,10 @@ def _draw_points(
 
 
 def _read_leaks(finals: xr.Dataset, dims: Sequence[str]) -> np.ndarray:
-    """Returns what each cell leaks, as the table says; infinite for no bound, NaN for unknown."""
-    if "leak_messages" not in finals:
-        return np.full(math.prod(finals.sizes[dim] for dim in dims), np.nan)
-    return finals.leak_messages.transpose(*dims).values.ravel()
+    """Returns [cell, 2]: epsilon and delta of each cell; infinite for no bound, or unknown."""
+    names = ("leak_messages", "leak_messages_delta")
+    pairs = np.stack([finals[name].transpose(*dims).values.ravel() for name in names], axis=1)
+    return np.where(np.isnan(pairs), np.inf, pairs)
 
 
 def _find_front(
@@ -157,8 +155,8 @@ def _find_front(
 
     A cell is beaten by cells of the same trust alone, which is a number for each kind.
     """
-    points = np.stack([cost, regret, leak], axis=1)
-    # Sorted by cost, regret and leak: whatever beats a point comes before it.
+    points = np.column_stack([cost, regret, leak])
+    # Sorted by cost, regret, epsilon and delta: whatever beats a point comes before it.
     order = np.lexsort(points.T[::-1])
     front: list[int] = []
     for index in order:
