@@ -215,7 +215,7 @@ class Algorithm(Configurable):
         # Only eliminations have the attribute `noisy`.
         if not getattr(self, "noisy", True):
             return noiseless_ledger(self, exchange)
-        rows = _list_rows(exchange, "privacy not stated; state a ledger")
+        rows = list_unbounded(exchange, "privacy not stated; state a ledger")
         return tuple(row._replace(is_stated=False) for row in rows)
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
@@ -250,10 +250,10 @@ def _is_ours(owner: type) -> bool:
 
 def noiseless_ledger(algorithm: Algorithm, exchange: Exchange) -> tuple[Disclosure, ...]:
     """Returns the ledger of an algorithm without noise; classes use it as their ``ledger``."""
-    return _list_rows(exchange, "a function of the rewards; no noise is stated")
+    return list_unbounded(exchange, "a function of the rewards; no noise is stated")
 
 
-def _list_rows(exchange: Exchange, reason: str) -> tuple[Disclosure, ...]:
+def list_unbounded(exchange: Exchange, reason: str) -> tuple[Disclosure, ...]:
     """Returns an unbounded row for each viewer."""
     rows = [_make_unbounded(viewer, reason) for viewer in list_viewers(exchange)]
     return (*rows, Disclosure(Viewer.WATCHERS, ViewKind.ACTIONS, math.inf, reason))

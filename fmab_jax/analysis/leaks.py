@@ -19,10 +19,10 @@ from fmab_jax.run.contract import refuse_errors
 NOISE = ("epsilon_message", "epsilon")
 """Parameters that set the noise; the first that an algorithm has is solved for."""
 
-# A leak is at most the goal, and at most so much of it smaller.
-_PRECISION = 1e-12
-# Factors grow up to this one while an epsilon is looked for.
-_MOST_STEP = 1e12
+# A leak is at most the goal. It is less by so much of it, where its last digits are lost by more.
+_PRECISION, _TOLERANCE = 1e-12, 1e-9
+# Largest step, as a factor, by which an epsilon is looked for.
+_MOST_STEP = 1e3
 
 
 def measure_leak(
@@ -101,7 +101,7 @@ def at_leak(
             noise without pure epsilon.
 
     Returns:
-        The algorithm, which leaks no more than ``leak``, and less by at most 1e-12 of it.
+        The algorithm, which leaks no more than ``leak``, and less by at most 1e-9 of it.
 
     Raises:
         ValueError: If a value is out of range, or the algorithm cannot have this leak.
@@ -115,12 +115,8 @@ def at_leak(
     """
     owner = find_by_name(algorithm) if isinstance(algorithm, str) else algorithm
     if not (isinstance(owner, type) and issubclass(owner, Algorithm)):
-        refuse(
-            "algorithm",
-            algorithm,
-            "a class such as fmab_jax.kl_se, or its name",
-            "see fmab algorithms",
-        )
+        allowed = "a class such as fmab_jax.kl_se, or its name"
+        refuse("algorithm", algorithm, allowed, "see fmab algorithms")
     choice("view", view, VIEWS, "choose who is looked at")
     known, delta = parameters_of(owner), parameters.get("delta") or DELTA
     for name in NOISE:
@@ -131,7 +127,8 @@ def at_leak(
         _refuse_view(owner, leak, agents, view, delta, "which has no noise")
 
     # Pure noise has no delta; a view of sums or actions may have one.
-    if view != ViewKind.MESSAGES and _is_pure(parameters):
+    mechanism = MECHANISMS.parse(parameters.get("mechanism", LAPLACE), "mechanism")
+    if view != ViewKind.MESSAGES and mechanism.pure:
         parameters.pop("delta", None)
 
     def build(epsilon: float | None) -> Algorithm:
@@ -139,60 +136,49 @@ def at_leak(
             algorithm: Algorithm = owner(**{name: epsilon}, **parameters)
         return algorithm
 
-    if leak is None:
+    if leak is None or leak == math.inf:
         return build(None)
     goal = real("leak", leak, 0.0, math.inf, "give the epsilon of one reward", open_low=True)
-    if math.isinf(goal):
-        return build(None)
 
     def measure(epsilon: float) -> float:
         result = measure_leak(build(epsilon), agents, view, delta, presence)
         if result is None or result.row is None:
-            _refuse_view(owner, leak, agents, view, delta, "which nobody has", parameters)
+            _refuse_view(owner, leak, agents, view, delta, "which shows nothing", parameters)
         return result.epsilon
 
     if not math.isfinite(measure(goal)):
         _refuse_view(owner, leak, agents, view, delta, "which does not bound it", parameters)
     epsilon = _solve(measure, goal)
     nearest = measure(epsilon)
-    if not goal * (1.0 - _PRECISION) <= nearest <= goal:
+    if not goal * (1.0 - _TOLERANCE) <= nearest <= goal:
         allowed = f"one that {owner.name} can have in the view of {view}, such as {nearest:g}"
-        refuse("leak", leak, allowed, "allow more, or choose another view")
+        refuse("leak", leak, allowed, "ask for another, or for another view")
     return build(epsilon)
-
-
-def _is_pure(parameters: Mapping[str, Any]) -> bool:
-    """Tells whether an epsilon of the noise of an algorithm holds without delta."""
-    return MECHANISMS.parse(parameters.get("mechanism", LAPLACE), "mechanism").pure
 
 
 def _solve(measure: Callable[[float], float], goal: float) -> float:
     """Returns where a growing function of epsilon reaches ``goal``, rounded down.
 
-    If it never does, the result is the nearest epsilon that was tried.
+    If it never does, the result is an end of the range in which it was looked for.
     """
-
-    def is_near(epsilon: float) -> bool:
-        return goal * (1.0 - _PRECISION) <= measure(epsilon) <= goal
+    from scipy.optimize import brentq
 
     # Most leaks are proportional to epsilon.
     leak = measure(goal)
     guess = goal * goal / leak if leak > 0.0 else goal
     for epsilon in (goal, guess, guess * (1.0 - 2e-16), guess * (1.0 - 1e-15)):
-        if is_near(epsilon):
+        if goal * (1.0 - _PRECISION) <= measure(epsilon) <= goal:
             return epsilon
-    low = high = guess
-    step = 1e-6
+    low, high, step = guess, guess, 1e-6
     while measure(low) > goal and step < _MOST_STEP:
         low, step = low / (1.0 + step), 8.0 * step
-    step = 1e-6
-    while measure(high) <= goal and step < _MOST_STEP:
+    while measure(high) <= goal and step < _MOST_STEP**2:
         high, step = high * (1.0 + step), 8.0 * step
-    while low < (middle := math.sqrt(low) * math.sqrt(high)) < high:
-        low, high = (middle, high) if measure(middle) <= goal else (low, middle)
-        if high / low < 1.0 + 0.1 * _PRECISION or is_near(low):
-            break
-    return low
+    if not measure(low) <= goal < measure(high):
+        return low
+    root = brentq(lambda epsilon: measure(epsilon) - goal, low, high, xtol=1e-15 * high)
+    gaps = (1.0 - 1e-15 * 4.0**k for k in range(24))
+    return next((root * gap for gap in gaps if measure(root * gap) <= goal), low)
 
 
 def _refuse_view(

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from fmab_jax.algorithms.base import Algorithm, coalition_of, ledger_of
 from fmab_jax.algorithms.families.messages import NoisyMessages
 from fmab_jax.analysis.accountant import DELTA, check_delta, epsilon_at, leak_terms
 from fmab_jax.analysis.accountant import laplace_sum_epsilon as laplace_sum_epsilon
-from fmab_jax.analysis.words import write_label, write_number
+from fmab_jax.analysis.words import read_ledgers, write_label, write_number
 from fmab_jax.core.binomials import MAX_TRIALS
 from fmab_jax.core.exchanges import Exchange, Viewer
 from fmab_jax.core.exchanges.table import AGENTS_MAX
@@ -202,40 +202,42 @@ def _measure(row: Disclosure, delta: float, rewards: int, is_distinct: bool) -> 
 
 
 class _Group(NamedTuple):
-    """Rows of several configurations that differ in their numbers alone."""
+    """Rows of several configurations that differ in their numbers alone.
+
+    Attributes:
+        title: Title of the algorithm.
+        rows: The rows.
+        condition: The swept values of these configurations, where others of this title have other
+            values; "" for all.
+    """
 
     title: str
     rows: list[Disclosure]
-    ledgers: list[Ledger]
-    condition: str  # the swept values of these configurations, where others have another; or ""
+    condition: str
 
 
 def _merge_rows(data: xr.Dataset) -> list[_Group]:
     """Returns the rows of all ledgers of a result; those that are alike are joined."""
     dims = [str(dim) for dim in data.ledger.dims]
-    labels = {dim: data[dim].values.tolist() for dim in dims}
     ledgers = {text: read_ledger(text) for text in dict.fromkeys(data.ledger.values.flat)}
-    groups: dict[tuple[object, ...], list[tuple[tuple[int, ...], Ledger, Disclosure]]] = {}
+    groups: dict[tuple[str, Disclosure, object], list[tuple[Disclosure, tuple[int, ...]]]] = {}
     places: dict[str, list[tuple[int, ...]]] = {}
     for place, text in np.ndenumerate(data.ledger.values):
-        ledger = ledgers[text]
-        places.setdefault(ledger.title, []).append(place)
-        for row in ledger.rows:
+        title, rows, *_ = ledgers[text]
+        places.setdefault(title, []).append(place)
+        for row in rows:
             laws = tuple(noise.mechanism for noise in row.noises)
-            words = row._replace(epsilon=0.0, noises=())
-            groups.setdefault((ledger.title, words, laws), []).append((place, ledger, row))
+            key = title, row._replace(epsilon=0.0, noises=()), laws
+            groups.setdefault(key, []).append((row, place))
     merged = []
-    for (title, *_), cells in groups.items():
+    for (title, *_), members in groups.items():
         conditions = []
         for axis, dim in enumerate(dims):
-            used, all_used = (
-                dict.fromkeys(labels[dim][place[axis]] for place in some)
-                for some in ([place for place, *_ in cells], places[str(title)])
-            )
-            if len(used) < len(all_used):
-                conditions.append(f"{dim} {' or '.join(map(write_label, used))}")
-        rows, whole = [row for *_, row in cells], [ledger for _, ledger, _ in cells]
-        merged.append(_Group(str(title), rows, whole, ", ".join(conditions)))
+            used = dict.fromkeys(place[axis] for _, place in members)
+            if len(used) < len({place[axis] for place in places[title]}):
+                labels = (write_label(data[dim].values.tolist()[index]) for index in used)
+                conditions.append(f"{dim} {' or '.join(labels)}")
+        merged.append(_Group(title, [row for row, _ in members], ", ".join(conditions)))
     return merged
 
 
@@ -269,46 +271,40 @@ def write_table(data: xr.Dataset, delta: float = DELTA) -> tuple[list[dict[str, 
     viewer names), ``where`` (which configurations, "" for all), ``epsilon``, ``why`` and
     ``source``.
     """
-    groups = _merge_rows(data)
-    table = []
-    for group in groups:
-        row = group.rows[0]
-        table.append(
-            {
-                "title": group.title,
-                "viewer": describe_viewer(row.viewer, row.members),
-                "observation": "" if row.view is ViewKind.ACTIONS else row.observation,
-                "where": group.condition,
-                "epsilon": _write_epsilons(group.rows, delta),
-                "why": row.why,
-                "source": row.source,
-            }
-        )
-    return table, _list_notes(groups)
-
-
-def _list_notes(groups: Sequence[_Group]) -> list[str]:
-    """Returns what an epsilon covers, by title where the titles differ."""
-    has_delta = any(_holds_up_to_delta(row) for group in groups for row in group.rows)
-    notes = [_UP_TO, _GROUP_APPROXIMATE] if has_delta else []
-    covered = [
-        group
-        for group in groups
-        if any(math.isfinite(row.epsilon) or row.noises for row in group.rows)
+    table = [
+        {
+            "title": title,
+            "viewer": describe_viewer(rows[0].viewer, rows[0].members),
+            "observation": "" if rows[0].view is ViewKind.ACTIONS else rows[0].observation,
+            "where": condition,
+            "epsilon": _write_epsilons(rows, delta),
+            "why": rows[0].why,
+            "source": rows[0].source,
+        }
+        for title, rows, condition in _merge_rows(data)
     ]
-    ledgers = [(group, ledger) for group in covered for ledger in group.ledgers]
-    titles_of = {
-        _SLOT: [group.title for group, _ in ledgers],
-        _CHANGED_PULL: [group.title for group, ledger in ledgers if ledger.fixes_pulls],
-        _CHANGED_ARM: [group.title for group, ledger in ledgers if not ledger.fixes_pulls],
-        _GROUP_PURE: [
-            group.title for group in covered if any(row.epsilon < math.inf for row in group.rows)
-        ],
-        _CUT_ROUNDS: [group.title for group, ledger in ledgers if ledger.waits],
+    return table, _list_notes(read_ledgers(data))
+
+
+def _list_notes(ledgers: Sequence[Ledger]) -> list[str]:
+    """Returns what an epsilon covers, by title where the titles differ."""
+
+    def select(is_right: Callable[[Disclosure], bool]) -> list[Ledger]:
+        return [ledger for ledger in ledgers if any(map(is_right, ledger.rows))]
+
+    covered = select(lambda row: row.epsilon < math.inf or bool(row.noises))
+    groups = {
+        _UP_TO: select(_holds_up_to_delta),
+        _GROUP_APPROXIMATE: select(_holds_up_to_delta),
+        _SLOT: covered,
+        _CHANGED_PULL: [ledger for ledger in covered if ledger.fixes_pulls],
+        _CHANGED_ARM: [ledger for ledger in covered if not ledger.fixes_pulls],
+        _GROUP_PURE: select(lambda row: row.epsilon < math.inf),
+        _CUT_ROUNDS: [ledger for ledger in covered if ledger.waits],
     }
-    all_titles = {group.title for group in covered}
-    for note, used in titles_of.items():
-        titles = dict.fromkeys(used)
+    all_titles, notes = {ledger.title for ledger in covered}, []
+    for note, group in groups.items():
+        titles = dict.fromkeys(ledger.title for ledger in group)
         whose = "" if len(titles) == len(all_titles) else f"{', '.join(titles)}: "
         notes += [whose + note] * bool(titles)
     return notes

@@ -71,11 +71,14 @@ def execute(call: Call[Options]) -> None:
     """Prints the table, and draws the figure."""
     from fmab_jax.analysis.audit import audit
     from fmab_jax.analysis.words import write_number, write_quantity
+    from fmab_jax.mechanisms import MECHANISMS
 
     options, owner = call.options, call.algorithm
     values = {name: getattr(options, name) for name in parameters_of(owner)}
-    # A message has a delta only if its noise is chosen; the audit's default is pure privacy.
-    if values.get("mechanism", UNSET) is UNSET or not options.delta:
+    # A message has a delta only if its noise needs one; the audit's default is pure privacy.
+    mechanism = values.get("mechanism", UNSET)
+    is_pure = mechanism is UNSET or MECHANISMS.parse(mechanism, "mechanism").pure
+    if is_pure or not options.delta:
         values["delta"] = UNSET
     names = parameters_of(owner)
     params = {n: value for n, value in values.items() if n in names and value is not UNSET}

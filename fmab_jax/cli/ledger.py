@@ -61,12 +61,13 @@ def execute(call: Call[Options]) -> None:
     """Prints the ledger."""
     from fmab_jax.analysis.privacy import privacy_ledger
     from fmab_jax.analysis.words import write_number, write_quantity
+    from fmab_jax.mechanisms import MECHANISMS
 
     options, owner = call.options, call.algorithm
     values = {name: getattr(options, name) for name in parameters_of(owner)}
     # A message has a delta only if its noise needs one.
     mechanism = values.get("mechanism", UNSET)
-    if mechanism is UNSET or mechanism.pure:
+    if mechanism is UNSET or MECHANISMS.parse(mechanism, "mechanism").pure:
         values["delta"] = UNSET
     names = parameters_of(owner)
     params = {n: value for n, value in values.items() if n in names and value is not UNSET}

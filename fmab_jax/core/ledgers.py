@@ -47,29 +47,6 @@ class NoiseLaw(Protocol):
         """Returns mu of Gaussian differential privacy; infinity for no bound."""
 
 
-class UnknownLaw(NamedTuple):
-    """A law of which only the name is known; nothing says what it hides."""
-
-    name: str
-    nested: bool = False
-
-    def text(self) -> str:
-        """Returns the name."""
-        return self.name
-
-    def epsilon(self, scale: float, count: int, delta: float) -> float:
-        """Returns infinity."""
-        return math.inf
-
-    def zcdp(self, scale: float, count: int) -> float:
-        """Returns infinity."""
-        return math.inf
-
-    def gdp(self, scale: float, count: int) -> float:
-        """Returns infinity."""
-        return math.inf
-
-
 class Noise(NamedTuple):
     """Independent noises of one law and scale, which add up.
 

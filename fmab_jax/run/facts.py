@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fmab_jax.algorithms.base import Disclosure, Noise, ledger_of, privacy_of
 from fmab_jax.algorithms.families.elimination import Elimination
-from fmab_jax.core.ledgers import NoiseLaw, UnknownLaw, checked_rows
+from fmab_jax.core.ledgers import NoiseLaw, checked_rows
 from fmab_jax.core.plugins import source_digest
 from fmab_jax.core.shapes import Record
 from fmab_jax.errors import describe_error, refuse
@@ -117,15 +117,19 @@ def read_ledger(text: str) -> Ledger:
 
 
 def _read_row(fields: Record) -> Disclosure:
-    noises = tuple(_read_noise(noise) for noise in fields.get("noises", ()))
     epsilon = math.inf if fields["epsilon"] is None else fields["epsilon"]
-    return Disclosure(**fields | {"epsilon": epsilon, "noises": noises})
+    noises = [_read_noise(**noise) for noise in fields.get("noises", ())]
+    # Nothing is known of the noise of a plug-in that is not loaded.
+    known = tuple(noise for noise in noises if noise) if all(noises) else ()
+    return Disclosure(**fields | {"epsilon": epsilon, "noises": known})
 
 
-def _read_noise(fields: Record) -> Noise:
-    name, shares = str(fields["mechanism"]), fields.get("shares")
-    law: NoiseLaw = BITS if name == BITS.text() else UnknownLaw(name)
-    # A file may name a mechanism of a plug-in that is not loaded.
-    if name.partition(":")[0] in MECHANISMS.find():
-        law = MECHANISMS.parse(name, "mechanism")
-    return Noise(**fields | {"mechanism": law, "shares": shares and tuple(shares)})
+def _read_noise(mechanism: str, shares: Any = None, **fields: Any) -> Noise | None:
+    name = mechanism.partition(":")[0]
+    if mechanism == BITS.text():
+        law: NoiseLaw = BITS
+    elif name in MECHANISMS.find():
+        law = MECHANISMS.parse(mechanism, "mechanism")
+    else:
+        return None
+    return Noise(law, shares=shares and tuple(shares), **fields)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from fmab_jax.algorithms.base import check_equal_noise
+from fmab_jax.algorithms.base import check_equal_noise, list_unbounded
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch, is_clearly_behind
 from fmab_jax.algorithms.families.private import Private, failure_parameter
 from fmab_jax.core.exchanges import Exchange, View, Viewer
@@ -207,7 +207,7 @@ class NoisyMessages(Private, Elimination):
         Actions are functions of the aggregate, except in waits.
         """
         if math.isinf(self.privacy(exchange)["epsilon_message"]):
-            return _list_unbounded(exchange)
+            return list_unbounded(exchange, "no noise")
         default_views = () if exchange.alone else (View(Viewer.RECEIVERS, 1),)
         views = exchange.views or default_views
         rows = [row for view in views for row in self._list_view(exchange, view)]
@@ -362,13 +362,3 @@ class NoisyMessages(Private, Elimination):
 @functools.lru_cache(maxsize=4096)
 def _solve_scale(noise: Mechanism, leak: float, delta: float) -> float:
     return noise.scale(leak, delta)
-
-
-def _list_unbounded(exchange: Exchange) -> tuple[Disclosure, ...]:
-    """Returns the rows of messages without noise."""
-    leak, why = math.inf, "no noise"
-    rows = [
-        Disclosure(view.viewer, ViewKind.MESSAGES, leak, why, observation="messages")
-        for view in exchange.views
-    ]
-    return (*rows, Disclosure(Viewer.WATCHERS, ViewKind.ACTIONS, leak, why))

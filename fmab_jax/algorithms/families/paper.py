@@ -74,6 +74,7 @@ class PaperElimination(NoisyMessages):
 
     def check(self) -> None:
         """Refuses unless exactly one epsilon is given."""
+        super().check()
         if self.epsilon_message is not UNSET and self.epsilon is not UNSET:
             refuse("epsilon_message", self.epsilon_message, "given without epsilon", "drop one")
         if self.epsilon_message is UNSET and self.epsilon is UNSET:
