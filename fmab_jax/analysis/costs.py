@@ -229,9 +229,9 @@ def add_observation(text: str, cost: Cost | Participant, shared: str) -> str:
     return f"{text} ({cost.observation})" if is_needed else text
 
 
-def write_leak_cell(cost: Cost | Participant, shared: str, *, in_words: bool = False) -> str:
+def write_leak_cell(cost: Cost | Participant, shared: str) -> str:
     """Writes a leak for a column whose heading says what all of their viewers see."""
-    return add_observation(write_leak(cost, in_words=in_words), cost, shared)
+    return add_observation(write_leak(cost), cost, shared)
 
 
 def communication_cost(

@@ -131,7 +131,7 @@ def privacy_ledger(
         colluding: Agents that put together what they know, in [0, M - 1]; what they learn of
             another one's reward is the last row. With 0 there is no such row.
         rewards: Number n of changed rewards of one agent, wherever they are in the run. Their leak
-            is that of group privacy; see `fmab_jax.analysis.accountant.leak_of`.
+            is that of group privacy; see `fmab_jax.analysis.accountant.leak_terms`.
         distinct_messages: Whether these rewards are in n different messages, which leaks less: the
             leaks of messages compose. For eliminations in which a reward enters one message.
         presence: Which agents take part in a round, or its text. Where agents may be absent, a sum

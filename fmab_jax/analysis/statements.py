@@ -208,7 +208,8 @@ class Comparison:
         # A symbol that both share is written once.
         has_symbol = not (first.is_bounded and second.is_bounded and first.delta == second.delta)
         leaks = [
-            write_leak_cell(run, shared, in_words=in_words)
+            write_leak(run, in_words=in_words)
+            + f" ({run.observation})" * (run.observation not in (NO_MESSAGES, shared))
             for run, in_words in ((first, True), (second, has_symbol))
         ]
         is_same = first.leaks_alike(second) and first.delta == second.delta

@@ -145,7 +145,7 @@ def _read_leaks(finals: xr.Dataset, dims: Sequence[str]) -> np.ndarray:
     """Returns [cell, 2]: epsilon and delta of each cell; infinite for no bound, or unknown."""
     names = ("leak_messages", "leak_messages_delta")
     pairs = np.stack([finals[name].transpose(*dims).values.ravel() for name in names], axis=1)
-    return np.where(np.isnan(pairs), np.inf, pairs)
+    return np.where(np.isfinite(pairs[:, :1]), pairs, np.inf)
 
 
 def _find_front(

@@ -105,7 +105,12 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
 def _encode_labels(data: xr.Dataset) -> xr.Dataset:
     """Converts coordinates of mixed types, such as "none" and numbers, to texts."""
     mixed = {n: c.astype(str) for n, c in data.coords.items() if c.dtype == object}
-    return data.assign_coords({n: c.assign_attrs({_MIXED: 1}) for n, c in mixed.items()})
+    data = data.assign_coords({n: c.assign_attrs({_MIXED: 1}) for n, c in mixed.items()})
+    # Texts read from a file are as wide as the longest of them; selected ones may be wider.
+    texts = {n: c for n, c in data.coords.items() if c.dtype.kind == "U" and c.size}
+    return data.assign_coords(
+        {n: (c.dims, np.array(c.values.tolist()), c.attrs) for n, c in texts.items()}
+    )
 
 
 def _decode_labels(data: xr.Dataset) -> xr.Dataset:

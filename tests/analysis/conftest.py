@@ -21,7 +21,8 @@ def uncomputed(monkeypatch):
 
     def nothing(*_: Any, **__: Any) -> Any:
         flat, curves = np.zeros(2), np.zeros((2, 200))
-        fields = dict.fromkeys(Outcome._fields, flat) | {"regret": curves, "rounds_by": curves}
+        series = dict.fromkeys(("regret", "rounds_by", "messages_by"), curves)
+        fields = dict.fromkeys(Outcome._fields, flat) | series
         yield 0, Outcome(**(fields | {"waiting_regret": None, "accumulator_values": None}))
 
     monkeypatch.setattr(compilation, "fit_sizes", lambda program, sizes, *_: sizes)

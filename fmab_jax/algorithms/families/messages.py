@@ -103,8 +103,12 @@ class NoisyMessages(Private, Elimination):
     )
 
     def check(self) -> None:
-        """Refuses a delta that has no effect, since the noise has a pure epsilon."""
+        """Refuses a delta that has no effect."""
         super().check()
+        self.check_delta()
+
+    def check_delta(self) -> None:
+        """Refuses a delta if the noise has a pure epsilon."""
         if self.delta is not None and self.mechanism.pure:
             allowed = f"left out with {self.mechanism.title} noise, whose epsilon needs no delta"
             refuse("delta", self.delta, allowed, "drop it, or take other noise, such as gaussian")
@@ -221,8 +225,11 @@ class NoisyMessages(Private, Elimination):
             reason = "a function of averages, in which the noise of few agents may be"
         elif not exchange.alone and exchange.reporting == exchange.agents:
             noises = self._list_noises(exchange, exchange.agents)
-            reason = self._limit or "a function of the sums over all agents"
-            is_alone = sum(noise.number for noise in noises) == 1 and not self._limit
+            limit = self._find_limit(exchange, exchange.agents)
+            reason = limit or "a function of the sums over all agents"
+            # The largest of unlike noises is known to its agent.
+            is_alone = sum(noise.number for noise in noises) == 1 and not limit
+            is_alone = is_alone and self.list_scales(exchange) is None
             viewer = Viewer.WATCHERS if is_alone else Viewer.OUTSIDER
         actions = self._make_row(exchange, viewer, ViewKind.ACTIONS, reason, noises)
         return (*rows, actions)
@@ -234,11 +241,12 @@ class NoisyMessages(Private, Elimination):
         sums = bool(views) and all(view.is_member and view.over == agents for view in views)
         is_noisy = math.isfinite(self.privacy(exchange)["epsilon_message"])
         if sums and is_noisy and exchange.reporting == agents and exchange.uniform:
-            reason = self._limit or "the noise of the agents that are left hides each of them"
+            limit = self._find_limit(exchange, agents)
+            reason = limit or "the noise of the agents that are left hides each of them"
             # The coalition may be that of the largest noises.
             noises = self._list_noises(exchange, agents, size)
             row = self._make_row(exchange, Viewer.COALITION, ViewKind.SUM, reason, noises)
-            content = self._name_sums(agents) + ", less their own" * (not self._limit)
+            content = self._name_sums(agents) + ", less their own" * (not limit)
             return (row._replace(observation=content, members=size),)
         # A reward is in one message, which the coalition may see: only that noise hides it.
         hidden = (Viewer.SERVER, Viewer.OUTSIDER)
@@ -253,13 +261,14 @@ class NoisyMessages(Private, Elimination):
             worst = worst._replace(noises=noises, epsilon=self._find_pure(exchange, noises))
         return (worst._replace(viewer=Viewer.COALITION, members=size),)
 
-    @property
-    def _limit(self) -> str:
-        """Why one noise alone may hide a reward in an aggregate; "" where it does not."""
+    def _find_limit(self, exchange: Exchange, over: int) -> str:
+        """Returns why its own noise alone hides a reward in an aggregate; "" where others' do."""
         if self.trimmed_share:
             return "a trimmed mean may be one agent's message, whose own noise alone hides it"
         if self.shares_arms:
             return "of those who pull an arm there may be one: its own noise hides it"
+        if over == exchange.agents and not (exchange.uniform or self.noise.scales):
+            return "noise times another weight is of another law: its own noise alone hides it"
         return ""
 
     def _name_sums(self, over: int) -> str:
@@ -287,7 +296,8 @@ class NoisyMessages(Private, Elimination):
             reason = "the noises of a sum, of whichever agent, hide each reward in it"
         elif view.over == exchange.agents and not exchange.uniform:
             reason = "whoever weighs most is hidden by the noise of those that weigh as much"
-        reason = self._limit or reason + "; an agent can take out its own message" * view.is_member
+        reason += "; an agent can take out its own message" * view.is_member
+        reason = self._find_limit(exchange, view.over) or reason
         row = self._make_row(exchange, view.viewer, ViewKind.SUM, reason, noises)
         if exchange.reporting < exchange.agents:
             # Ledgers are about whole runs, so this row names the round.
@@ -336,21 +346,24 @@ class NoisyMessages(Private, Elimination):
         """
         noise, agents = self.noise, exchange.agents
         scales = self.list_scales(exchange)
+        is_own = over == 1 or bool(self._find_limit(exchange, over))
+        # Of like agents, whoever weighs most knows the noise of its own reward and no other.
+        first = int(scales is None)
         if scales is None:
             leak = self.privacy(exchange)["epsilon_message"]
             scale = 1.0 / leak if noise == LAPLACE else self.scale_noise(exchange)["noise_scale"]
-            if over == 1 or self._limit:
+            if is_own:
                 return (Noise(noise, scale),)
             if over < agents or exchange.uniform:
                 return (Noise(noise, scale, max(1, over - taken)),)
             scales = np.full(agents, scale)
-        if over == 1 or self._limit:
+        if is_own:
             return (Noise(noise, float(scales.min())),)
         # No sum hides less than one over so many agents of the smallest noises; and of all agents,
         # a noise counts relative to a reward of the largest weight.
         heaviest = exchange.weights.max()
         kept = np.sort(scales)[:over] if over < agents else scales * exchange.weights / heaviest
-        order = np.sort(kept)[: max(1, over - taken)][::-1]
+        order = np.delete(np.sort(kept)[::-1], slice(first, first + min(taken, over - 1)))
         largest = int(np.isclose(order, order[0], rtol=1e-9).sum())
         place = int(np.argmax(np.arange(1, len(order) + 1) * order**2)) + 1
         largest_noises = Noise(noise, float(order[largest - 1]), largest)

@@ -73,12 +73,12 @@ class PaperElimination(NoisyMessages):
     )
 
     def check(self) -> None:
-        """Refuses unless exactly one epsilon is given."""
-        super().check()
+        """Refuses unless exactly one epsilon is given, and a delta that has no effect."""
         if self.epsilon_message is not UNSET and self.epsilon is not UNSET:
             refuse("epsilon_message", self.epsilon_message, "given without epsilon", "drop one")
         if self.epsilon_message is UNSET and self.epsilon is UNSET:
             refuse("epsilon", UNSET, "given, or epsilon_message", "None is no noise")
+        self.check_delta()
 
     def make_trial(
         self,
