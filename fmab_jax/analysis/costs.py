@@ -107,11 +107,12 @@ def read_exposure(data: xr.Dataset) -> Cost:
 def _read_rows(data: xr.Dataset) -> Ledger | None:
     """Returns the ledger of one configuration; None if it does not have the leak in messages.
 
-    Then it is that of another run, as where runs were joined, or a plug-in has changed since.
+    Then it is that of another run, as where runs were joined, or a plug-in has changed since; or it
+    is NaN, as where a join has no run.
     """
-    if "ledger" not in data.coords or data.ledger.ndim:
+    if "ledger" not in data.coords or not isinstance(text := data.ledger.values[()], str):
         return None
-    ledger = read_ledger(data.ledger.item())
+    ledger = read_ledger(text)
     messages = leak(ledger.rows, ViewKind.MESSAGES)
     stated = float(data.leak_messages), float(data.leak_messages_delta)
     return ledger if messages is not None and messages[:2] == stated else None
@@ -223,15 +224,11 @@ def write_leak_heading(observation: str, start: str = "leak ε") -> str:
     return start + f" of {observation}" * bool(observation)
 
 
-def add_observation(text: str, cost: Cost | Participant, shared: str) -> str:
-    """Writes what is seen after a leak, unless all share it."""
+def write_leak_cell(cost: Cost | Participant, shared: str, *, in_words: bool = False) -> str:
+    """Writes a leak, with what is seen in brackets unless it is the observation that all share."""
+    text = write_leak(cost, in_words=in_words)
     is_needed = cost.is_bounded and cost.observation != shared
     return f"{text} ({cost.observation})" if is_needed else text
-
-
-def write_leak_cell(cost: Cost | Participant, shared: str) -> str:
-    """Writes a leak for a column whose heading says what all of their viewers see."""
-    return add_observation(write_leak(cost), cost, shared)
 
 
 def communication_cost(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from fmab_jax.algorithms.base import Algorithm, collect_algorithms, find_by_name
@@ -122,9 +122,19 @@ def at_leak(
     for name in NOISE:
         if name in parameters:
             refuse(name, parameters[name], "left out with leak, which sets it", "drop one")
+
+    def refuse_view(reason: str) -> NoReturn:
+        """Refuses a leak that the algorithm cannot have; names the nearest one that can."""
+        nearest = find_nearest(owner, agents, view, delta)
+        if name and "secure" in known and not parameters.get("secure"):
+            nearest = f"{owner.name} with secure=True"
+        remedy = f"the nearest that bounds it is {nearest}" if nearest else "choose another view"
+        field, value = ("view", view) if leak is None else ("leak", leak)
+        refuse(field, value, f"left out with {owner.name}, {reason} in the view of {view}", remedy)
+
     name = next((name for name in NOISE if name in known), "")
     if not name:
-        _refuse_view(owner, leak, agents, view, delta, "which has no noise")
+        refuse_view("which has no noise")
 
     # Pure noise has no delta; a view of sums or actions may have one.
     mechanism = MECHANISMS.parse(parameters.get("mechanism", LAPLACE), "mechanism")
@@ -143,11 +153,11 @@ def at_leak(
     def measure(epsilon: float) -> float:
         result = measure_leak(build(epsilon), agents, view, delta, presence)
         if result is None or result.row is None:
-            _refuse_view(owner, leak, agents, view, delta, "which shows nothing", parameters)
+            refuse_view("which shows nothing")
         return result.epsilon
 
     if not math.isfinite(measure(goal)):
-        _refuse_view(owner, leak, agents, view, delta, "which does not bound it", parameters)
+        refuse_view("which does not bound it")
     epsilon = _solve(measure, goal)
     nearest = measure(epsilon)
     if not goal * (1.0 - _TOLERANCE) <= nearest <= goal:
@@ -179,26 +189,6 @@ def _solve(measure: Callable[[float], float], goal: float) -> float:
     root = brentq(lambda epsilon: measure(epsilon) - goal, low, high, xtol=1e-15 * high)
     gaps = (1.0 - 1e-15 * 4.0**k for k in range(24))
     return next((root * gap for gap in gaps if measure(root * gap) <= goal), low)
-
-
-def _refuse_view(
-    owner: type[Algorithm],
-    leak: float | None,
-    agents: int,
-    view: str,
-    delta: float,
-    reason: str,
-    parameters: Mapping[str, object] | None = None,
-) -> NoReturn:
-    """Refuses a leak that an algorithm cannot have; names the nearest one that can."""
-    nearest = find_nearest(owner, agents, view, delta)
-    if parameters is not None and "secure" in parameters_of(owner) and not parameters.get("secure"):
-        nearest = f"{owner.name} with secure=True"
-    remedy = f"the nearest that bounds it is {nearest}" if nearest else "choose another view"
-    field = "leak" if leak is not None else "view"
-    value = leak if leak is not None else view
-    allowed = f"left out with {owner.name}, {reason} in the view of {view}"
-    refuse(field, value, allowed, remedy)
 
 
 def find_nearest(owner: type[Algorithm], agents: int, view: str, delta: float = DELTA) -> str:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -38,11 +38,13 @@ from fmab_jax.errors import count, flag, refuse
 from fmab_jax.parameters import ViewKind
 from fmab_jax.run.configs import build_exchange
 from fmab_jax.run.contract import refuse_errors
-from fmab_jax.run.facts import Ledger, read_ledger
+from fmab_jax.run.facts import read_ledger
 
 _WIDTH = 80
-_CHANGED_PULL = "One pull changed, arm and reward, counts twice, δ too."
-_CHANGED_ARM = "A changed arm may shift later rewards and is not covered."
+_CHANGED_ARM = (
+    "One pull changed, arm and reward, counts twice with elimination, δ too; with other algorithms "
+    "a changed arm may shift later rewards and is not covered."
+)
 _SLOT = (
     "All rewards that one agent could get in one slot may differ; rewards of other slots and "
     "agents are fixed, later arms adapt."
@@ -53,7 +55,6 @@ _GROUP_APPROXIMATE = (
     "n e^((n - 1) ε) δ. In n different messages they may leak much less."
 )
 _UP_TO = "Up to δ: the hockey-stick divergence at ε is at most δ."
-_CUT_ROUNDS = "Rounds that the horizon cuts in their wait have sent their data, too."
 
 
 class LedgerRow(NamedTuple):
@@ -201,29 +202,21 @@ def _measure(row: Disclosure, delta: float, rewards: int, is_distinct: bool) -> 
     return LedgerRow(**fields | terms._asdict(), delta=delta, rewards=rewards)
 
 
-class _Group(NamedTuple):
-    """Rows of several configurations that differ in their numbers alone.
+def _merge_rows(data: xr.Dataset) -> list[tuple[str, list[Disclosure], str]]:
+    """Returns the rows of all ledgers of a result; those that differ in numbers alone are joined.
 
-    Attributes:
-        title: Title of the algorithm.
-        rows: The rows.
-        condition: The swept values of these configurations, where others of this title have other
-            values; "" for all.
+    They follow the title of their algorithm. The last text has the swept values of the
+    configurations that they are about, where others of this title have other values.
     """
-
-    title: str
-    rows: list[Disclosure]
-    condition: str
-
-
-def _merge_rows(data: xr.Dataset) -> list[_Group]:
-    """Returns the rows of all ledgers of a result; those that are alike are joined."""
     dims = [str(dim) for dim in data.ledger.dims]
-    ledgers = {text: read_ledger(text) for text in dict.fromkeys(data.ledger.values.flat)}
+    texts = [text for text in data.ledger.values.flat if isinstance(text, str)]
+    ledgers = {text: read_ledger(text) for text in dict.fromkeys(texts)}
     groups: dict[tuple[str, Disclosure, object], list[tuple[Disclosure, tuple[int, ...]]]] = {}
     places: dict[str, list[tuple[int, ...]]] = {}
     for place, text in np.ndenumerate(data.ledger.values):
-        title, rows, *_ = ledgers[text]
+        if text not in ledgers:  # NaN: results were joined, and have no run here
+            continue
+        title, rows = ledgers[text]
         places.setdefault(title, []).append(place)
         for row in rows:
             laws = tuple(noise.mechanism for noise in row.noises)
@@ -237,7 +230,7 @@ def _merge_rows(data: xr.Dataset) -> list[_Group]:
             if len(used) < len({place[axis] for place in places[title]}):
                 labels = (write_label(data[dim].values.tolist()[index]) for index in used)
                 conditions.append(f"{dim} {' or '.join(labels)}")
-        merged.append(_Group(title, [row for row, _ in members], ", ".join(conditions)))
+        merged.append((title, [row for row, _ in members], ", ".join(conditions)))
     return merged
 
 
@@ -283,31 +276,15 @@ def write_table(data: xr.Dataset, delta: float = DELTA) -> tuple[list[dict[str, 
         }
         for title, rows, condition in _merge_rows(data)
     ]
-    return table, _list_notes(read_ledgers(data))
+    return table, _list_notes([row for ledger in read_ledgers(data) for row in ledger.rows])
 
 
-def _list_notes(ledgers: Sequence[Ledger]) -> list[str]:
-    """Returns what an epsilon covers, by title where the titles differ."""
-
-    def select(is_right: Callable[[Disclosure], bool]) -> list[Ledger]:
-        return [ledger for ledger in ledgers if any(map(is_right, ledger.rows))]
-
-    covered = select(lambda row: row.epsilon < math.inf or bool(row.noises))
-    groups = {
-        _UP_TO: select(_holds_up_to_delta),
-        _GROUP_APPROXIMATE: select(_holds_up_to_delta),
-        _SLOT: covered,
-        _CHANGED_PULL: [ledger for ledger in covered if ledger.fixes_pulls],
-        _CHANGED_ARM: [ledger for ledger in covered if not ledger.fixes_pulls],
-        _GROUP_PURE: select(lambda row: row.epsilon < math.inf),
-        _CUT_ROUNDS: [ledger for ledger in covered if ledger.waits],
-    }
-    all_titles, notes = {ledger.title for ledger in covered}, []
-    for note, group in groups.items():
-        titles = dict.fromkeys(ledger.title for ledger in group)
-        whose = "" if len(titles) == len(all_titles) else f"{', '.join(titles)}: "
-        notes += [whose + note] * bool(titles)
-    return notes
+def _list_notes(rows: Sequence[Disclosure]) -> list[str]:
+    """Returns what an epsilon covers."""
+    is_covered = any(row.epsilon < math.inf or row.noises for row in rows)
+    notes = [_UP_TO, _GROUP_APPROXIMATE] * any(map(_holds_up_to_delta, rows))
+    notes += [_SLOT, _CHANGED_ARM] * is_covered
+    return notes + [_GROUP_PURE] * any(row.epsilon < math.inf for row in rows)
 
 
 def _holds_up_to_delta(row: Disclosure) -> bool:
@@ -315,28 +292,8 @@ def _holds_up_to_delta(row: Disclosure) -> bool:
     return row.number > 1 or bool(row.noises) and math.isinf(row.epsilon)
 
 
-def _select_ends(rows: Sequence[Disclosure]) -> list[Disclosure]:
-    """Returns the rows with the smallest and the largest epsilon, among as many noises.
-
-    Epsilon at any delta falls with the scale, so the others need not be computed.
-    """
-    groups: dict[tuple[Noise, ...], list[Disclosure]] = {}
-    for row in dict.fromkeys(rows):
-        key = tuple(noise._replace(scale=1.0) for noise in row.noises)
-        groups.setdefault(key, []).append(row)
-    ends: list[Disclosure] = []
-    for key, members in groups.items():
-        if len(key) == 1:
-            members.sort(key=lambda row: row.noises[0].scale)
-        if not key:
-            members.sort(key=lambda row: row.epsilon)
-        ends += members if len(key) > 1 else [members[0], members[-1]]
-    return ends
-
-
 def _write_epsilons(rows: Sequence[Disclosure], delta: float) -> str:
     """Writes the epsilons of some configurations: the smallest and the largest."""
-    rows = _select_ends(rows)
     ends = [epsilon_at(row, delta) for row in rows]
     if math.isinf(min(ends)):
         return "no bound"

@@ -19,7 +19,6 @@ from fmab_jax.parameters import VIEWS
 # Short names of columns, besides the swept parameters.
 _SHORT = {"regret": "regret", "rounds": "rounds_made", "cost": "cost", "seeds": "seeds"}
 _SHORT |= {"lost": "best_arm_lost", "worse": "worse_arm_played", "leak": "leak_messages"}
-_SHORT["leak_epsilon"] = _SHORT["leak"]  # as version 0.3 called it
 # Where means change, no arm is lost.
 LOST = _SHORT["lost"]
 EVENT_COLUMNS = (
@@ -128,8 +127,8 @@ def _name_columns(table: xr.Dataset, data: xr.Dataset) -> tuple[dict[str, str], 
     # A swept round budget is called rounds, too; then that name is the budget's.
     keys = {name: name for name in dims} | {n: key for n, key in keys.items() if n not in dims}
     names = [*keys]
-    # A condition may also be about the other columns of csv.
-    return {name: name for name in scalars} | keys, names
+    # A condition may also be about the other columns of csv, and as version 0.3 called one.
+    return {name: name for name in scalars} | {"leak_epsilon": _SHORT["leak"]} | keys, names
 
 
 def _parse_condition(

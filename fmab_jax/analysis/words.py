@@ -114,7 +114,8 @@ def group_labels(words: Mapping[str, str]) -> dict[str, str]:
 def read_ledgers(data: xr.Dataset) -> list[Ledger]:
     """Returns the different ledgers of all configurations; [] where a result has none."""
     texts = data.ledger.values.reshape(-1).tolist() if "ledger" in data.coords else []
-    return [*map(read_ledger, dict.fromkeys(texts))]
+    # Where results were joined, some configurations are missing: NaN.
+    return [read_ledger(text) for text in dict.fromkeys(texts) if isinstance(text, str)]
 
 
 def write_privacy(epsilon: str | float, rows: Sequence[Disclosure] = ()) -> str:

@@ -154,12 +154,13 @@ def _check_noise(field: str, noise: Noise) -> Noise:
     scale = real(f"{field}.scale", noise.scale, 0.0, math.inf, "give a scale", open_low=True)
     remedy = "leave out noises that are not there"
     number = count(f"{field}.number", noise.number, 1, 10**12, remedy)
-    if noise.shares is not None and not (
-        len(noise.shares) == 2 and 1 <= noise.shares[0] <= noise.shares[1]
-    ):
-        allowed = "(how many equal shares hide a reward, of how many)"
-        refuse(f"{field}.shares", noise.shares, allowed, "leave it out for whole noises")
-    return noise._replace(scale=scale, number=number)
+    if (shares := noise.shares) is not None:
+        if not isinstance(shares, (tuple, list)) or len(shares) != 2:
+            allowed = "(how many equal shares hide a reward, of how many)"
+            refuse(f"{field}.shares", shares, allowed, "leave it out for whole noises")
+        whole = count(f"{field}.shares", shares[1], 1, 10**9, "give a number of shares")
+        shares = count(f"{field}.shares", shares[0], 1, whole, "give a number of them"), whole
+    return noise._replace(scale=scale, number=number, shares=shares)
 
 
 def adapt_to_absence(row: Disclosure, sums_securely: bool) -> Disclosure:

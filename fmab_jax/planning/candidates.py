@@ -246,7 +246,9 @@ def _check_leak(candidate: Candidate, setting: Setting) -> None:
     leak = next(leak for leak in leaks if leak is not None)
     if leak.epsilon > setting.leak * (1.0 + 1e-9):
         allowed = f"configurations that leak at most {setting.leak:g} in the view of {setting.view}"
-        number = write_epsilon(leak.epsilon, leak.delta)
+        number = "without a bound"
+        if math.isfinite(leak.epsilon):
+            number = write_epsilon(leak.epsilon, leak.delta)
         value = PlainText(f"{write_call(algorithm, is_whole=True)}, which leaks {number}")
         refuse("candidates", value, allowed, "see fmab_jax.at_leak")
 

@@ -12,12 +12,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from fmab_jax.analysis.costs import (
-    add_observation,
-    find_shared_observation,
-    read_exposure,
-    write_leak,
-)
+from fmab_jax.analysis.costs import find_shared_observation, read_exposure, write_leak_cell
 from fmab_jax.analysis.words import (
     format_value,
     group_labels,
@@ -129,10 +124,7 @@ def describe_exposures(runs: Mapping[str, xr.Dataset]) -> list[Sentence]:
     """Describes leaks and trust of runs where they differ."""
     costs = {label: read_exposure(data) for label, data in runs.items()}
     shared, sentences = find_shared_observation(costs.values()), list[Sentence]()
-    texts = {
-        k: add_observation(write_leak(cost) or "not known", cost, shared)
-        for k, cost in costs.items()
-    }
+    texts = {k: write_leak_cell(cost, shared) or "not known" for k, cost in costs.items()}
     if len(leaks := group_labels(texts)) > 1:
         leak_texts = "; ".join(f"{text} ({labels})" for text, labels in leaks.items())
         # What is not known comes last.

@@ -98,8 +98,7 @@ class Cell(NamedTuple):
     @property
     def leak(self) -> str:
         """Its leak, for a sentence: "ε = 5 (single messages)", "nothing"."""
-        text = costs.write_leak(self.cost, in_words=True) or "an unknown amount"
-        text = costs.add_observation(text, self.cost, "")
+        text = costs.write_leak_cell(self.cost, "", in_words=True) or "an unknown amount"
         return "without a bound" if text == "no bound" else text
 
     @property

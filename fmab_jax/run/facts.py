@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from fmab_jax.algorithms.base import Disclosure, Noise, ledger_of, privacy_of
-from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.core.ledgers import NoiseLaw, checked_rows
 from fmab_jax.core.plugins import source_digest
 from fmab_jax.core.shapes import Record
@@ -53,49 +53,28 @@ def facts(config: Config, *, sum_agents: bool = True) -> Record:
 
 
 class Ledger(NamedTuple):
-    """The privacy ledger of one configuration.
-
-    Attributes:
-        title: Title of the algorithm.
-        rows: What each viewer learns.
-        fixes_pulls: Whether an epoch fixes the pulls of an arm.
-        waits: Whether rounds have a wait.
-    """
+    """The privacy ledger of one configuration: the title of its algorithm, and the rows."""
 
     title: str
     rows: tuple[Disclosure, ...]
-    fixes_pulls: bool = True
-    waits: bool = False
 
 
 def build_ledger(config: Config) -> Ledger:
     """Returns the privacy ledger of a configuration."""
     algorithm = config.algorithm
-    return Ledger(
-        algorithm.title or algorithm.name,
-        ledger_of(algorithm, config.exchange, config.problem.presence),
-        isinstance(algorithm, Elimination),
-        config.exchange.wait > 0,
-    )
+    rows = ledger_of(algorithm, config.exchange, config.problem.presence)
+    return Ledger(algorithm.title or algorithm.name, rows)
 
 
 def write_ledger(ledger: Ledger) -> str:
-    """Writes a ledger as JSON; an infinite epsilon is null, and defaults are left out."""
-    fields = ledger._asdict() | {"rows": [_plain_row(row) for row in ledger.rows]}
-    return json.dumps(fields)
-
-
-def _plain_row(row: Disclosure) -> Record:
-    fields = _drop_defaults(row)
-    if row.noises:
-        noises = ((_drop_defaults(noise), noise.mechanism.text()) for noise in row.noises)
-        fields["noises"] = [noise | {"mechanism": name} for noise, name in noises]
-    return fields | {"epsilon": row.epsilon if math.isfinite(row.epsilon) else None}
-
-
-def _drop_defaults(record: Disclosure | Noise) -> Record:
-    defaults = record._field_defaults
-    return {n: x for n, x in record._asdict().items() if n not in defaults or x != defaults[n]}
+    """Writes a ledger as JSON: the fields of its rows by name, null for an infinite epsilon."""
+    rows = [
+        row._asdict()
+        | {"noises": [noise._asdict() for noise in row.noises]}
+        | {"epsilon": row.epsilon if row.epsilon < math.inf else None}
+        for row in ledger.rows
+    ]
+    return json.dumps({"title": ledger.title, "rows": rows}, default=lambda law: law.text())
 
 
 def read_ledger(text: str) -> Ledger:
@@ -104,32 +83,25 @@ def read_ledger(text: str) -> Ledger:
     Raises:
         ValueError: If it is something else.
     """
-    field = "ledger"
     try:
         fields = json.loads(text)
-        rows = tuple(_read_row(row) for row in fields["rows"])
-        flags = fields["fixes_pulls"], fields["waits"]
-        ledger = Ledger(str(fields["title"]), rows, *map(bool, flags))
-    except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+        rows, title = tuple(_read_row(**row) for row in fields["rows"]), str(fields["title"])
+    except (KeyError, TypeError, AttributeError, RecursionError, json.JSONDecodeError) as error:
         allowed = "the ledger of a configuration, as results have it"
-        refuse(field, text[:60], allowed, f"use what a run gives ({describe_error(error)})")
-    return ledger._replace(rows=checked_rows(field, rows))
+        refuse("ledger", str(text)[:60], allowed, f"use what a run gives ({describe_error(error)})")
+    return Ledger(title, checked_rows("ledger", rows))
 
 
-def _read_row(fields: Record) -> Disclosure:
-    epsilon = math.inf if fields["epsilon"] is None else fields["epsilon"]
-    noises = [_read_noise(**noise) for noise in fields.get("noises", ())]
+def _read_row(epsilon: float | None, noises: Sequence[Record], **fields: Any) -> Disclosure:
+    laws = [_find_law(noise["mechanism"]) for noise in noises]
+    known = [Noise(**noise | {"mechanism": x}) for noise, x in zip(noises, laws, strict=True)]
     # Nothing is known of the noise of a plug-in that is not loaded.
-    known = tuple(noise for noise in noises if noise) if all(noises) else ()
-    return Disclosure(**fields | {"epsilon": epsilon, "noises": known})
+    hiding = () if None in laws else tuple(known)
+    return Disclosure(epsilon=math.inf if epsilon is None else epsilon, noises=hiding, **fields)
 
 
-def _read_noise(mechanism: str, shares: Any = None, **fields: Any) -> Noise | None:
-    name = mechanism.partition(":")[0]
-    if mechanism == BITS.text():
-        law: NoiseLaw = BITS
-    elif name in MECHANISMS.find():
-        law = MECHANISMS.parse(mechanism, "mechanism")
-    else:
-        return None
-    return Noise(law, shares=shares and tuple(shares), **fields)
+def _find_law(name: str) -> NoiseLaw | None:
+    if name == BITS.text():
+        return BITS
+    is_known = name.partition(":")[0] in MECHANISMS.find()
+    return MECHANISMS.parse(name, "mechanism") if is_known else None

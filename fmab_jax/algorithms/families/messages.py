@@ -246,7 +246,7 @@ class NoisyMessages(Private, Elimination):
             # The coalition may be that of the largest noises.
             noises = self._list_noises(exchange, agents, size)
             row = self._make_row(exchange, Viewer.COALITION, ViewKind.SUM, reason, noises)
-            content = self._name_sums(agents) + ", less their own" * (not limit)
+            content = f"sums over {agents} agents" + ", less their own" * (not limit)
             return (row._replace(observation=content, members=size),)
         # A reward is in one message, which the coalition may see: only that noise hides it.
         hidden = (Viewer.SERVER, Viewer.OUTSIDER)
@@ -271,16 +271,6 @@ class NoisyMessages(Private, Elimination):
             return "noise times another weight is of another law: its own noise alone hides it"
         return ""
 
-    def _name_sums(self, over: int) -> str:
-        """Names sums over agents, for people."""
-        if self.shares_arms:
-            return "sums over the agents that pull an arm"
-        return f"{self._noun}s over {over} agents"
-
-    @property
-    def _noun(self) -> str:
-        return "trimmed mean" if self.trimmed_share else "sum"
-
     def _list_view(self, exchange: Exchange, view: View) -> tuple[Disclosure, ...]:
         """Returns the rows of a view of all rounds."""
         alone = self._list_noises(exchange, 1)
@@ -299,15 +289,16 @@ class NoisyMessages(Private, Elimination):
         reason += "; an agent can take out its own message" * view.is_member
         reason = self._find_limit(exchange, view.over) or reason
         row = self._make_row(exchange, view.viewer, ViewKind.SUM, reason, noises)
+        noun = "trimmed mean" if self.trimmed_share else "sum"
         if exchange.reporting < exchange.agents:
             # Ledgers are about whole runs, so this row names the round.
-            content = f"one round's {self._noun} over {view.over} agents, that round alone"
+            content = f"one round's {noun} over {view.over} agents, that round alone"
             round_row = row._replace(observation=f"{content} and not the run", is_one_round=True)
             # The other agents change each round; the agent's noise of an epoch does not.
             reason = "agents are drawn anew: only its own noise stays with an agent's rewards"
             row = self._make_row(exchange, view.viewer, ViewKind.SUM, reason, alone)
-            return round_row, row._replace(observation=f"the {self._noun}s of all rounds")
-        content = self._name_sums(view.over) + " or more" * (view.over < exchange.agents)
+            return round_row, row._replace(observation=f"the {noun}s of all rounds")
+        content = f"{noun}s over {view.over} agents" + " or more" * (view.over < exchange.agents)
         return (row._replace(observation=content),)
 
     def _make_row(
