@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +16,16 @@ from fmab_jax.core.keys import Words, uniform
 from fmab_jax.core.rare import where_any
 from fmab_jax.core.shapes import Bits, Reals, Scalar
 from fmab_jax.mechanisms.base import Mechanism
-from fmab_jax.mechanisms.lattice_sums import Tails, find_epsilon, invert, is_smooth
+from fmab_jax.mechanisms.lattice_sums import (
+    DROP,
+    MOST_RATIOS,
+    Tails,
+    find_epsilon,
+    find_reach,
+    invert,
+    is_smooth,
+    recur,
+)
 
 # Trials of a binomial variable that is Poisson to a total variation of its mean over this.
 _TRIALS = 2.0**50
@@ -95,7 +103,14 @@ def _add_jumps(k0: Array, k1: Array, lane: Bits, first: Bits, variance: Reals) -
 @functools.lru_cache(maxsize=4096)
 def _compute_epsilon(variance: float, delta: float) -> float:
     """Returns the epsilon of Skellam noise at delta > 0."""
-    return find_epsilon(build_tails(variance), delta)
+    from scipy.special import i0e
+
+    # The divergence at 0 is the chance of 0.
+    if i0e(variance) <= delta:
+        return 0.0
+    reach = find_reach(lambda value: 2.0 * math.asinh(math.sqrt(0.5 * value / variance)), delta)
+    law = _recur(variance, reach) if reach <= MOST_RATIOS else _invert(variance)
+    return find_epsilon(law, delta)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -128,15 +143,20 @@ def _compute_zcdp(variance: float) -> float:
     return max(largest, (rounding + extra) / (2.0 * variance))
 
 
-def build_tails(variance: float) -> Tails:
-    """Returns the tails of Skellam noise."""
+def _recur(variance: float, reach: int) -> Tails:
+    """Returns the tails of noise that is not wide."""
+    # By the recurrence of the Bessel functions I_t(variance), from its limit.
+    t = np.arange(1.0, reach + 1.0)
+    coupling = np.full_like(t, variance * variance)
+    last = 1.0 / (reach + math.hypot(reach, variance))
+    return recur(math.log(variance), np.ones_like(t), 2.0 * t, coupling, last)
 
-    def log_mgf(z: Any) -> Any:
-        return 2.0 * variance * np.sinh(0.5 * z) ** 2
 
+def _invert(variance: float) -> Tails:
+    """Returns the tails of wide noise."""
     return invert(
-        log_mgf,
-        lambda tilt: variance * math.sinh(tilt),
+        lambda z: 2.0 * variance * np.sinh(0.5 * z) ** 2,
+        lambda slope: math.asinh(slope / variance),
         lambda tilt: variance * math.cosh(tilt),
-        math.inf,
+        lambda tilt: 0.5 * DROP / (variance * math.cosh(tilt)),
     )
