@@ -31,6 +31,8 @@ from fmab_jax.mechanisms.lattice_sums import (
 _TRIALS = 2.0**50
 # Largest Renyi order that is computed.
 _MOST_ORDER = 400
+# An order over the one before, and the number of parts in which they are computed.
+_STEP, _PARTS = 1.01, 20
 # Largest variance of which they are computed.
 _MOST_VARIANCE = 1e7
 
@@ -131,13 +133,17 @@ def _compute_zcdp(variance: float) -> float:
     mass = np.r_[half[:0:-1], half]
     next_log_mass, log_mass = mass[1:], mass[:-1]
     loss, weight = log_mass - next_log_mass, np.exp(log_mass)
-    largest, order = float(weight @ loss), 1.0
-    while order < _MOST_ORDER:
-        previous_order, order = order, 1.01 * order
-        terms = log_mass + (order - 1.0) * loss
-        top = terms.max()
-        divergence = (top + math.log(np.exp(terms - top).sum())) / (order - 1.0)
-        largest = max(largest, divergence / previous_order)
+    largest = float(weight @ loss)
+    number = math.ceil(math.log(_MOST_ORDER) / math.log(_STEP))
+    for orders in np.array_split(_STEP ** np.arange(1.0, number + 1.0), _PARTS):
+        # The larger the order, the farther up are the terms that count.
+        ends = log_mass + np.outer(orders[[0, -1]] - 1.0, loss)
+        first, last = (np.flatnonzero(x > x.max() - DROP) for x in ends)
+        part = slice(first[0], last[-1] + 1)
+        terms = log_mass[part] + np.outer(orders - 1.0, loss[part])
+        top = terms.max(axis=1)
+        sums = top + np.log(np.exp(terms - top[:, None]).sum(axis=1))
+        largest = max(largest, float((_STEP * sums / (orders - 1.0) / orders).max()))
     rounding = 1.0 + 1.0 / _MOST_ORDER  # of a whole order over an order
     extra = min((2.0 * rounding + 5.0 / _MOST_ORDER) / (2.0 * variance), 3.0 / _MOST_ORDER)
     return max(largest, (rounding + extra) / (2.0 * variance))
