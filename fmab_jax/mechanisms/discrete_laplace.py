@@ -18,12 +18,21 @@ from fmab_jax.core.keys import Words, uniform
 from fmab_jax.core.rare import anywhere, where_any
 from fmab_jax.core.shapes import Bits, Reals, Scalar
 from fmab_jax.mechanisms.base import Mechanism
-from fmab_jax.mechanisms.lattice_sums import Tails, find_epsilon, invert, is_smooth
+from fmab_jax.mechanisms.lattice_sums import (
+    DROP,
+    MOST_RATIOS,
+    Tails,
+    find_epsilon,
+    find_reach,
+    invert,
+    is_smooth,
+    recur,
+)
 
-# Sums of up to so many noises have tails by a mixture of negative binomial laws.
+# Wide sums of up to so many noises have tails by a mixture of negative binomial laws.
 _MOST_MIXED = 32
-# Above this, e^-level is too small for powers of it; epsilon is then that of one noise.
-_LARGEST_LEVEL = 100.0
+# Largest level whose hyperbolic sines are computed.
+_MOST_LEVEL = 700.0
 
 
 @dataclass(frozen=True)
@@ -85,9 +94,7 @@ class DiscreteLaplace(Mechanism):
     def epsilon(self, scale: float, count: int, delta: float) -> float:
         """Returns 1 / scale, or less up to delta."""
         level = 1.0 / scale
-        if delta == 0.0 or level > _LARGEST_LEVEL:
-            return level
-        return min(level, _compute_epsilon(level, count, delta))
+        return level if delta == 0.0 else min(level, _compute_epsilon(level, count, delta))
 
     def scale(self, epsilon: float, delta: float) -> float:
         """Returns 1 / epsilon."""
@@ -125,61 +132,96 @@ def _add_noises(k0: Array, k1: Array, lane: Bits, scale: Scalar, count: Reals) -
 
 @functools.lru_cache(maxsize=4096)
 def _compute_epsilon(level: float, count: int, delta: float) -> float:
-    """Returns the epsilon of a sum of noises of scale 1 / level."""
-    return find_epsilon(mix(level, count) if count <= _MOST_MIXED else _invert(level, count), delta)
+    """Returns the epsilon of a sum of noises of scale 1 / level, at delta > 0."""
+    # The divergence at 0 is the chance of 0, which is largest of one noise.
+    if math.tanh(0.5 * level) <= delta:
+        return 0.0
+    half = math.sinh(0.5 * min(level, _MOST_LEVEL))
+
+    def find_tilt(value: float) -> float:
+        return 2.0 * math.asinh(half * math.sqrt(-math.expm1(-value / count)))
+
+    reach = find_reach(find_tilt, delta)
+    if reach <= MOST_RATIOS:
+        law = _recur(level, count, reach)
+    else:
+        law = mix(level, count) if count <= _MOST_MIXED else _invert(level, count)
+    return find_epsilon(law, delta)
+
+
+def _recur(level: float, count: int, reach: int) -> Tails:
+    """Returns the tails of a sum that is not wide."""
+    # By the differential equation of the generating function of `mix`.
+    q, t = math.exp(-level), np.arange(1.0, reach + 1.0)
+    return recur(-level, t + (count - 1.0), (1.0 + q * q) * t, q * q * (count - 1.0 - t), 1.0)
 
 
 def mix(level: float, count: int) -> Tails:
-    """Returns the tails of a sum of few noises.
+    """Returns the tails of a sum of few noises, however wide.
 
     Above 0 the law is a mixture of negative binomial laws of 1, ..., count successes, by partial
-    fractions of its generating function ((1 - q)^2 / (1 - q z) / (1 - q / z))^count.
+    fractions of its generating function ((1 - q)^2 / (1 - q z) / (1 - q / z))^count. And one of m
+    successes is t or more where there are fewer than m before failure t.
     """
     from scipy.special import gammaln, logsumexp
-    from scipy.stats import nbinom
 
-    success = -math.expm1(-level)
-    square = -math.expm1(-2.0 * level)
+    success = math.log(-math.expm1(-level))
+    square = math.log(-math.expm1(-2.0 * level))
     terms, powers = np.arange(1.0, count + 1.0), np.arange(count)
 
     def choose(n: Any, k: Any) -> Any:
         return gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
 
     # Coefficients of y^power in (1 + q^2 / (square - y))^count, y = 1 - q z.
-    parts = choose(count, terms) - terms * (2.0 * level + math.log(square))
-    late = choose(terms[:, None] + powers - 1.0, powers) - powers * math.log(square)
+    parts = choose(count, terms) - terms * (2.0 * level + square)
+    late = choose(terms[:, None] + powers - 1.0, powers) - powers * square
     coefficients = logsumexp(parts[:, None] + late, axis=0)
     coefficients[0] = np.logaddexp(0.0, coefficients[0])
-    successes = count - powers
-    weight = coefficients + (2.0 * count - successes) * math.log(success)
+    # By successes less 1: of so many, and of so many or more.
+    exact = coefficients[::-1] + 2.0 * count * success
+    more = np.logaddexp.accumulate(coefficients + (count + powers) * success)[::-1]
+    more += powers * success
 
-    def point(t: int) -> float:
-        if t == 0:
-            return math.log(-math.expm1(tail(1) + math.log(2.0)))
-        mass = nbinom.logpmf(t, successes, success)
-        return float(logsumexp(weight + mass))
+    def add(t: Any, weight: np.ndarray) -> Any:
+        """Returns log q^t sum_m weight_m choose(t + m, m)."""
+        ways = np.log1p(np.asarray(t, np.float64)[..., None] / terms[:-1]).cumsum(axis=-1)
+        ways = np.concatenate([np.zeros((*ways.shape[:-1], 1)), ways], axis=-1)
+        return logsumexp(weight + ways, axis=-1) - level * t
 
-    def tail(t: int) -> float:
-        if t == 0:
-            return float(np.logaddexp(point(0), tail(1)))
-        return float(logsumexp(weight + nbinom.logsf(t - 1, successes, success)))
+    # By the differential equation of the generating function, at power 1.
+    one, two = add(1, exact), add(2, exact)
+    first = one + math.log1p(math.exp(-2.0 * level) + (count - 2.0) * math.exp(two - one - level))
+    first += level - math.log(count)
+
+    def point(t: Any) -> Any:
+        return np.where(np.equal(t, 0), first, add(t, exact))
+
+    def tail(t: Any) -> Any:
+        late = np.maximum(t, 1) - 1
+        half = math.log1p(math.exp(first)) - math.log(2.0)
+        return np.where(np.equal(t, 0), half, add(late, more) - level)
 
     return Tails(point, tail)
 
 
 def _invert(level: float, count: int) -> Tails:
-    """Returns the tails of a sum of many noises."""
+    """Returns the tails of a wide sum of many noises."""
     half = math.sinh(0.5 * level)
 
     def log_mgf(z: Any) -> Any:
         return -count * np.log1p(-((np.sinh(0.5 * z) / half) ** 2))
 
-    def slope(tilt: float) -> float:
-        up, down = -math.expm1(tilt - level), -math.expm1(-tilt - level)
-        return count * ((1.0 - up) / up - (1.0 - down) / down)
+    def find_tilt(slope: float) -> float:
+        far = slope * math.sinh(level)
+        near = far * far / (math.hypot(far, count) + count)
+        return math.log1p((2.0 * slope * half * half + near) / (count + slope))
 
     def spread(tilt: float) -> float:
         up, down = -math.expm1(tilt - level), -math.expm1(-tilt - level)
         return count * ((1.0 - up) / up**2 + (1.0 - down) / down**2)
 
-    return invert(log_mgf, slope, spread, level)
+    def find_square(tilt: float) -> float:
+        up = -math.expm1(tilt - level)
+        return math.expm1(2.0 * DROP / count) * up * up / (4.0 * (1.0 - up))
+
+    return invert(log_mgf, find_tilt, spread, find_square)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -68,6 +69,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     return float(-math.exp(above) * math.expm1(min(below - above, 0.0)))
 
 
+@functools.lru_cache(maxsize=4096)
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """Returns the smallest epsilon of mu-GDP at delta; infinity for delta = 0."""
     from scipy.optimize import brentq

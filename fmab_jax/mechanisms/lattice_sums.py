@@ -12,8 +12,12 @@ from jaxtyping import Array
 from fmab_jax.core.samplers import SMOOTH_VARIANCE
 from fmab_jax.core.shapes import Truths
 
-# Precision of tails: frequencies with less than e^-_DROP of the largest term are left out.
-_DROP = 36.0
+# Precision of tails: chances, and frequencies, of less than e^-DROP are left out.
+DROP = 36.0
+# Laws that reach farther than this are wide: their chances are not listed.
+MOST_RATIOS = 10**4
+# Events that are looked at together.
+_EVENTS = 16
 # Least number of points of the inversion, and points per deviation.
 _POINTS, _POINTS_PER_DEVIATION = 256, 80.0
 # Largest excess kurtosis at which six cumulants give a symmetric law to 1e-6.
@@ -30,15 +34,15 @@ def is_smooth(cumulants: Sequence[Array]) -> Truths:
 
 
 class Tails(NamedTuple):
-    """A symmetric log-concave law of whole numbers, at whole numbers t >= 0.
+    """A symmetric log-concave law of whole numbers, at whole numbers t >= 0, or arrays of them.
 
     Attributes:
         point: Returns log P(noise = t).
         tail: Returns log P(noise >= t).
     """
 
-    point: Callable[[int], float]
-    tail: Callable[[int], float]
+    point: Callable[[Any], Any]
+    tail: Callable[[Any], Any]
 
 
 def find_epsilon(law: Tails, delta: float) -> float:
@@ -47,57 +51,78 @@ def find_epsilon(law: Tails, delta: float) -> float:
     The privacy loss of a log-concave law is monotone, so the worst event is a tail:
     delta(epsilon) is the largest P(noise >= t) - e^epsilon P(noise >= t + 1) over t.
     """
-    if law.point(0) <= math.log(delta):
-        return 0.0
-
-    def find_at(t: int) -> float:
-        """Returns the epsilon that the event of noise >= t asks for."""
-        log_tail, excess = law.tail(t + 1), math.exp(law.point(t)) - delta
-        if excess > 0.0:
-            # log(1 + excess / tail), also where the tail is 0 as a float.
-            return float(np.logaddexp(0.0, math.log(excess) - log_tail))
-        share = -excess * math.exp(-log_tail) if log_tail > -700.0 else math.inf
-        return math.log1p(-share) if share < 1.0 else -math.inf
-
-    high = 1
-    while law.tail(high) > math.log(delta):
+    log_delta = math.log(delta)
+    low, high = 0, 1
+    while law.point(high) > log_delta:
         high *= 2
-    low, high = 0, high - 1
-    # Epsilon rises with t up to the worst event, then falls.
-    while high - low > 8:
-        third = (high - low) // 3
-        first, second = low + third, high - third
-        at_first, at_second = find_at(first), find_at(second)
-        if at_second == -math.inf or at_first > at_second:
-            high = second
-        else:
-            low = first
-    return max(0.0, max(find_at(t) for t in range(low, high + 1)))
+    while True:
+        step = (high - low) // _EVENTS + 1
+        t = np.arange(low, high + step, step)
+        point = law.point(t)
+        # Other events ask for no epsilon; P(noise = t) falls with t.
+        point = point[point > log_delta]
+        if not len(point):
+            return 0.0
+        t = t[: len(point)]
+        excess = point + np.log(-np.expm1(log_delta - point))
+        epsilon = np.logaddexp(0.0, excess - law.tail(t + 1))
+        # Epsilon rises with t up to the worst event, then falls.
+        worst = int(epsilon.argmax())
+        if step == 1:
+            return float(epsilon[worst])
+        low, high = max(0, int(t[worst]) - step), int(t[worst]) + step
+
+
+def find_reach(find_tilt: Callable[[float], float], delta: float) -> int:
+    """Returns a number that noise reaches with a chance of at most delta e^-DROP.
+
+    Args:
+        find_tilt: Returns where the cumulant-generating function has a value, or less.
+        delta: > 0.
+    """
+    nats = DROP - math.log(delta)
+    # Chernoff's bound. A third is close to the best value for normal and for exponential tails.
+    return math.ceil(nats / 0.75 / find_tilt(nats / 3.0))
+
+
+def recur(
+    log_unit: float, above: np.ndarray, below: np.ndarray, coupling: np.ndarray, last: float
+) -> Tails:
+    """Returns tails by the ratios of neighbouring chances, from the last ratio down to the first.
+
+    P(t) / P(t - 1) is e^log_unit ratio(t), and ratio(t) is above / (below + coupling ratio(t + 1)),
+    at t = 1, 2, ... So none is too small for a float, and errors of ``last`` shrink from t to t.
+    """
+    unit = math.exp(log_unit)
+    ratio, rest = last, unit * last / (1.0 - unit * last)
+    ratios, rests = [], []
+    for x, y, z in zip(*(a[::-1].tolist() for a in (above, below, coupling)), strict=True):
+        ratio = x / (y + z * ratio)
+        # P(noise >= t) / P(noise = t - 1), without the unit.
+        rests.append(ratio * (1.0 + rest))
+        ratios.append(ratio)
+        rest = unit * rests[-1]
+    log_ratio, log_rest = (log_unit + np.log(x[::-1]) for x in (ratios, rests))
+    point = np.r_[0.0, np.cumsum(log_ratio)] - math.log1p(2.0 * rest)
+    tail = np.r_[math.log1p(rest) - math.log1p(2.0 * rest), point[:-1] + log_rest]
+    return Tails(lambda t: point[np.minimum(t, len(point) - 1)], lambda t: tail[t])
 
 
 def invert(
     log_mgf: Callable[[Any], Any],
-    slope: Callable[[float], float],
+    find_tilt: Callable[[float], float],
     spread: Callable[[float], float],
-    end: float,
+    find_square: Callable[[float], float],
 ) -> Tails:
     """Returns tails by Fourier inversion of the tilted law, which has its mean near t.
 
     Args:
         log_mgf: The cumulant-generating function K, of complex numbers.
-        slope: K' of real tilts >= 0; rises from 0.
+        find_tilt: Returns where K' has a value >= 0.
         spread: K'' of real tilts.
-        end: Where K ends; may be infinite.
+        find_square: Returns, for a tilt, sin^2 of half of a frequency beyond which the size of the
+            tilted characteristic function is below e^-DROP; 1 or more for none.
     """
-
-    def find_tilt(t: float) -> float:
-        low, high = 0.0, end if math.isfinite(end) else 1.0
-        while math.isinf(end) and slope(high) < t:
-            high *= 2.0
-        for _ in range(50):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if slope(middle) < t else (low, middle)
-        return low
 
     def integrate(t: int, is_tail: bool) -> float:
         # The pole of a tail at tilt 0 must be far.
@@ -105,18 +130,8 @@ def invert(
         deviation, level = math.sqrt(spread(tilt)), float(log_mgf(tilt))
         points = math.ceil(_POINTS_PER_DEVIATION * deviation) + _POINTS
         step = 2.0 * math.pi / points
-        last = points // 2
-
-        def is_small(number: int) -> bool:
-            size: float = np.real(log_mgf(complex(tilt, step * number)))
-            return size - level < -_DROP
-
-        if is_small(last):
-            low, high = 0, last
-            while high - low > 1:
-                middle = (low + high) // 2
-                low, high = (low, middle) if is_small(middle) else (middle, high)
-            last = high
+        half = math.asin(math.sqrt(min(find_square(tilt), 1.0)))
+        last = min(math.ceil(2.0 * half / step), points // 2)
         number = np.arange(last + 1)
         z = tilt + 1j * step * number
         terms = np.exp(log_mgf(z) - level - 1j * step * ((number * t) % points))
@@ -126,7 +141,10 @@ def invert(
         weight = np.where((number == 0) | (2 * number == points), 1.0, 2.0)
         return level - tilt * t + math.log(float(np.sum(weight * terms.real)) / points)
 
-    return Tails(lambda t: integrate(t, False), lambda t: integrate(t, True))
+    def vectorize(is_tail: bool) -> Callable[[Any], Any]:
+        return np.vectorize(lambda t: integrate(int(t), is_tail), otypes=[float])
+
+    return Tails(vectorize(False), vectorize(True))
 
 
 def solve_divergence(divergence: Callable[[float], float], delta: float, high: float) -> float:

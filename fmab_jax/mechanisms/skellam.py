@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,12 +16,23 @@ from fmab_jax.core.keys import Words, uniform
 from fmab_jax.core.rare import where_any
 from fmab_jax.core.shapes import Bits, Reals, Scalar
 from fmab_jax.mechanisms.base import Mechanism
-from fmab_jax.mechanisms.lattice_sums import Tails, find_epsilon, invert, is_smooth
+from fmab_jax.mechanisms.lattice_sums import (
+    DROP,
+    MOST_RATIOS,
+    Tails,
+    find_epsilon,
+    find_reach,
+    invert,
+    is_smooth,
+    recur,
+)
 
 # Trials of a binomial variable that is Poisson to a total variation of its mean over this.
 _TRIALS = 2.0**50
 # Largest Renyi order that is computed.
 _MOST_ORDER = 400
+# An order over the one before, and the number of parts in which they are computed.
+_STEP, _PARTS = 1.01, 20
 # Largest variance of which they are computed.
 _MOST_VARIANCE = 1e7
 
@@ -95,7 +105,14 @@ def _add_jumps(k0: Array, k1: Array, lane: Bits, first: Bits, variance: Reals) -
 @functools.lru_cache(maxsize=4096)
 def _compute_epsilon(variance: float, delta: float) -> float:
     """Returns the epsilon of Skellam noise at delta > 0."""
-    return find_epsilon(build_tails(variance), delta)
+    from scipy.special import i0e
+
+    # The divergence at 0 is the chance of 0.
+    if i0e(variance) <= delta:
+        return 0.0
+    reach = find_reach(lambda value: 2.0 * math.asinh(math.sqrt(0.5 * value / variance)), delta)
+    law = _recur(variance, reach) if reach <= MOST_RATIOS else _invert(variance)
+    return find_epsilon(law, delta)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -116,27 +133,36 @@ def _compute_zcdp(variance: float) -> float:
     mass = np.r_[half[:0:-1], half]
     next_log_mass, log_mass = mass[1:], mass[:-1]
     loss, weight = log_mass - next_log_mass, np.exp(log_mass)
-    largest, order = float(weight @ loss), 1.0
-    while order < _MOST_ORDER:
-        previous_order, order = order, 1.01 * order
-        terms = log_mass + (order - 1.0) * loss
-        top = terms.max()
-        divergence = (top + math.log(np.exp(terms - top).sum())) / (order - 1.0)
-        largest = max(largest, divergence / previous_order)
+    largest = float(weight @ loss)
+    number = math.ceil(math.log(_MOST_ORDER) / math.log(_STEP))
+    for orders in np.array_split(_STEP ** np.arange(1.0, number + 1.0), _PARTS):
+        # The larger the order, the farther up are the terms that count.
+        ends = log_mass + np.outer(orders[[0, -1]] - 1.0, loss)
+        first, last = (np.flatnonzero(x > x.max() - DROP) for x in ends)
+        part = slice(first[0], last[-1] + 1)
+        terms = log_mass[part] + np.outer(orders - 1.0, loss[part])
+        top = terms.max(axis=1)
+        sums = top + np.log(np.exp(terms - top[:, None]).sum(axis=1))
+        largest = max(largest, float((_STEP * sums / (orders - 1.0) / orders).max()))
     rounding = 1.0 + 1.0 / _MOST_ORDER  # of a whole order over an order
     extra = min((2.0 * rounding + 5.0 / _MOST_ORDER) / (2.0 * variance), 3.0 / _MOST_ORDER)
     return max(largest, (rounding + extra) / (2.0 * variance))
 
 
-def build_tails(variance: float) -> Tails:
-    """Returns the tails of Skellam noise."""
+def _recur(variance: float, reach: int) -> Tails:
+    """Returns the tails of noise that is not wide."""
+    # By the recurrence of the Bessel functions I_t(variance), from its limit.
+    t = np.arange(1.0, reach + 1.0)
+    coupling = np.full_like(t, variance * variance)
+    last = 1.0 / (reach + math.hypot(reach, variance))
+    return recur(math.log(variance), np.ones_like(t), 2.0 * t, coupling, last)
 
-    def log_mgf(z: Any) -> Any:
-        return 2.0 * variance * np.sinh(0.5 * z) ** 2
 
+def _invert(variance: float) -> Tails:
+    """Returns the tails of wide noise."""
     return invert(
-        log_mgf,
-        lambda tilt: variance * math.sinh(tilt),
+        lambda z: 2.0 * variance * np.sinh(0.5 * z) ** 2,
+        lambda slope: math.asinh(slope / variance),
         lambda tilt: variance * math.cosh(tilt),
-        math.inf,
+        lambda tilt: 0.5 * DROP / (variance * math.cosh(tilt)),
     )
