@@ -130,8 +130,7 @@ class NoisyMessages(Private, Elimination):
         return {"noise_scale": self._find_scale(self.privacy(exchange)["epsilon_message"])}
 
     def _find_scale(self, leak: float) -> float:
-        delta = DELTA if self.delta is None else self.delta
-        return _solve_scale(self.noise, leak, delta) if math.isfinite(leak) else 0.0
+        return _solve_scale(self.noise, leak, self.delta or DELTA) if leak < math.inf else 0.0
 
     def list_scales(self, exchange: Exchange) -> Scales | None:
         """Returns the scale of the noise of each agent; None if all agents have one.
@@ -173,10 +172,7 @@ class NoisyMessages(Private, Elimination):
     def settings(self) -> dict[str, str]:
         """Returns the text of each value but defaults, and delta wherever the noise has one."""
         texts = {n: text for n, text in super().settings().items() if n != "delta"}
-        if self.noise.pure:
-            return texts
-        delta = DELTA if self.delta is None else self.delta
-        return texts | {"delta": f"δ = {delta:g}"}
+        return texts if self.noise.pure else texts | {"delta": f"δ = {self.delta or DELTA:g}"}
 
     def plain(self) -> Record:
         """Returns all parameters; the mechanism only if it is not Laplace."""
@@ -212,8 +208,7 @@ class NoisyMessages(Private, Elimination):
         """
         if math.isinf(self.privacy(exchange)["epsilon_message"]):
             return list_unbounded(exchange, "no noise")
-        default_views = () if exchange.alone else (View(Viewer.RECEIVERS, 1),)
-        views = exchange.views or default_views
+        views = exchange.views or (View(Viewer.RECEIVERS, 1),) * (not exchange.alone)
         rows = [row for view in views for row in self._list_view(exchange, view)]
         viewer, reason = Viewer.WATCHERS, "a function of noisy means"
         noises = self._list_noises(exchange, 1)
@@ -246,7 +241,7 @@ class NoisyMessages(Private, Elimination):
             # The coalition may be that of the largest noises.
             noises = self._list_noises(exchange, agents, size)
             row = self._make_row(exchange, Viewer.COALITION, ViewKind.SUM, reason, noises)
-            content = f"sums over {agents} agents" + ", less their own" * (not limit)
+            content = self._name_sums(agents) + ", less their own" * (not limit)
             return (row._replace(observation=content, members=size),)
         # A reward is in one message, which the coalition may see: only that noise hides it.
         hidden = (Viewer.SERVER, Viewer.OUTSIDER)
@@ -271,14 +266,19 @@ class NoisyMessages(Private, Elimination):
             return "noise times another weight is of another law: its own noise alone hides it"
         return ""
 
+    def _name_sums(self, over: int) -> str:
+        """Names sums over agents, for people."""
+        whose = "the agents that pull an arm" if self.shares_arms else f"{over} agents"
+        return f"{'trimmed means' if self.trimmed_share else 'sums'} over {whose}"
+
     def _list_view(self, exchange: Exchange, view: View) -> tuple[Disclosure, ...]:
         """Returns the rows of a view of all rounds."""
         alone = self._list_noises(exchange, 1)
         if view.over == 1:
             row = self._make_row(exchange, view.viewer, ViewKind.MESSAGES, _DISJOINT, alone)
-            source = self.shown_by
-            if source and self.noise != LAPLACE:
-                source = self.noise.source
+            source = self.shown_by and (
+                self.shown_by if self.noise == LAPLACE else self.noise.source
+            )
             return (row._replace(observation=view.observation, source=source),)
         noises = self._list_noises(exchange, view.over, int(view.is_member))
         reason = "the noise of all agents of a sum hides each of them"
@@ -298,7 +298,7 @@ class NoisyMessages(Private, Elimination):
             reason = "agents are drawn anew: only its own noise stays with an agent's rewards"
             row = self._make_row(exchange, view.viewer, ViewKind.SUM, reason, alone)
             return round_row, row._replace(observation=f"the {noun}s of all rounds")
-        content = f"{noun}s over {view.over} agents" + " or more" * (view.over < exchange.agents)
+        content = self._name_sums(view.over) + " or more" * (view.over < exchange.agents)
         return (row._replace(observation=content),)
 
     def _make_row(
