@@ -35,6 +35,7 @@ TESTS = {
     "fmab_jax/draws": ("tests/algorithms",),
     "fmab_jax/core": ("tests/core", "tests/ratings", REFUSALS),
     "fmab_jax/core/laplace.py": ("tests/core", "tests/analysis/test_privacy.py"),
+    "fmab_jax/mechanisms": ("tests/core/test_mechanisms.py", "tests/analysis/test_privacy.py"),
     "fmab_jax/algorithms": ("tests/algorithms", "tests/test_plugs.py", REFUSALS),
     "fmab_jax/run": ("tests/run", "tests/algorithms", REFUSALS),
     "fmab_jax/analysis": ("tests/analysis", REFUSALS),

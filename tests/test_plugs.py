@@ -22,12 +22,13 @@ from refusals import refused, refuses
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
-from fmab_jax.algorithms.base import Disclosure
+from fmab_jax.algorithms.base import Disclosure, Noise
 from fmab_jax.analysis import conformance
 from fmab_jax.cli.main import main
 from fmab_jax.core import laws, plugins
 from fmab_jax.core.trials import Outcome
 from fmab_jax.errors import Refusal
+from fmab_jax.mechanisms.laplace import LAPLACE
 from fmab_jax.parameters import Word, parameters_of
 from fmab_jax.run import batches, compilation, resources
 from fmab_jax.run.contract import PROMISES
@@ -408,14 +409,21 @@ STATED = [
     ("ledger", (), "=(): must be one Disclosure, or several"),
     (
         "ledger",
-        Disclosure("a", "b", math.nan, "c"),
+        Disclosure("anybody", "messages", math.nan, "c"),
         "[0].epsilon=nan: must be a number in [0, inf]",
     ),
     (
         "ledger",
-        Disclosure("a", "b", 1.0, "c", over=math.nan),
-        "[0].over=nan: must be a whole number",
+        Disclosure("anybody", "messages", 1.0, "c", (Noise(LAPLACE, 1.0, math.nan),)),
+        "[0].noises.number=nan: must be a whole number",
     ),
+    (
+        "ledger",
+        Disclosure("anybody", "messages", 1.0, "c", (Noise("laplace", 1.0),)),
+        "[0].noises=Noise(mechanism='laplace', ",
+    ),
+    ("ledger", Disclosure("a friend", "messages", 1.0, "c"), "[0].viewer='a friend': must be "),
+    ("ledger", Disclosure("anybody", "all", 1.0, "c"), "[0].view='all': must be 'messages' or "),
     ("privacy", {}, "={}: must be a dict of epsilon and epsilon_message"),
     ("privacy", dict.fromkeys(BOTH, -1.0), "['epsilon']=-1.0: must be a number in [0, inf]"),
     ("number_bits", -7, "=-7: must be a whole number in [0, 1,000,000]"),

@@ -146,9 +146,11 @@ def at_leak(
             algorithm: Algorithm = owner(**{name: epsilon}, **parameters)
         return algorithm
 
-    if leak is None or leak == math.inf:
+    if leak is None:
         return build(None)
     goal = real("leak", leak, 0.0, math.inf, "give the epsilon of one reward", open_low=True)
+    if math.isinf(goal):
+        return build(None)
 
     def measure(epsilon: float) -> float:
         result = measure_leak(build(epsilon), agents, view, delta, presence)

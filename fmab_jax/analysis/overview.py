@@ -178,9 +178,11 @@ def overview(
         hidden = _OPTIONAL.difference(dims) | ({"links_max"} if not table.sizes["meter"] else set())
         table_columns = [column for column in table_columns if column[0] not in hidden]
     else:
-        names = {name: name for name, *_ in table_columns} | {"leak_messages": "leak"}
+        listed = [name for name, *_ in table_columns]
+        names = {name: name for name in listed} | {"leak_messages": "leak"}
         keys_shown = [
-            find_key("columns", name, name, names) for name in check_list("columns", columns)
+            find_key("columns", name, name, names, listed)
+            for name in check_list("columns", columns)
         ]
         table_columns = [
             column

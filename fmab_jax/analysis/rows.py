@@ -38,7 +38,8 @@ _TESTS: dict[str, Callable[[float, float], bool]] = {
 
 def add_named_leaks(table: xr.Dataset, texts: Iterable[object]) -> xr.Dataset:
     """Returns a table with the leaks of the views that arguments of `overview` name."""
-    named = " ".join(map(str, texts))
+    values = [x for text in texts for x in (text if isinstance(text, (list, tuple)) else [text])]
+    named = " ".join(value for value in values if isinstance(value, str))
     return costs.add_leaks(table, [view for view in VIEWS[1:] if f"leak_{view}" in named])
 
 

@@ -17,11 +17,10 @@ from arena_twins import mixing_steps
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import base, dducb
-from fmab_jax.algorithms.base import ACTIONS
 from fmab_jax.algorithms.families import index, slots
 from fmab_jax.core import keys, laplace
+from fmab_jax.core.exchanges import Viewer
 from fmab_jax.core.instances import Instance
-from fmab_jax.core.ledgers import OUTSIDE
 from fmab_jax.elimination import Epoch
 
 INF = math.inf
@@ -306,64 +305,72 @@ def test_a_message_leaks_what_its_noise_was_drawn_for(algorithm, epsilon, messag
     assert leaks == {"epsilon": epsilon, "epsilon_message": message}
 
 
-SERVER, AGENTS_, SINKS = "the server", "the agents", "sinks, and agents that pass on"
-WAITING, BARE = (ACTIONS, INF, 1), (ACTIONS, INF, 0)
-# Who among 5 agents sees something, its epsilon, how many noises of one law hide a reward.
+SERVER, AGENTS_, SINKS = Viewer.SERVER, Viewer.AGENTS, Viewer.SINKS
+WATCHERS, OUTSIDER = Viewer.WATCHERS, Viewer.OUTSIDER
+BARE = (WATCHERS, INF, 0)
+# Who among 5 agents sees something, its epsilon, how many noises of scale 1 / epsilon hide a
+# reward; or pairs of how many, and of which scale.
 LEDGERS = {
-    "cdp": (fmab.cdp_mab(0.3), [(SERVER, 1.5, 1), (AGENTS_, 1.5, 4), (OUTSIDE, 1.5, 5)]),
+    "cdp": (fmab.cdp_mab(0.3), [(SERVER, 1.5, 1), (AGENTS_, 1.5, 4), (OUTSIDER, 1.5, 5)]),
     "cdp, few": (
         fmab.cdp_mab(0.3, participation=0.4),
-        [(SERVER, 0.6, 1), (AGENTS_, 0.6, 1), (AGENTS_, 0.6, 1), (ACTIONS, 0.6, 1)],
+        [(SERVER, 0.6, 1), (AGENTS_, 0.6, 1), (AGENTS_, 0.6, 1), (WATCHERS, 0.6, 1)],
     ),
     "cdp, silent": (fmab.cdp_mab(None), [(SERVER, INF, 0), (AGENTS_, INF, 0), BARE]),
-    "ddp": (fmab.ddp_mab(0.3, "ring"), [("every agent", 1.5, 1), WAITING]),
-    "ddp, complete": (fmab.ddp_mab(0.3), [("every agent", 1.5, 1), (OUTSIDE, 1.5, 5)]),
+    "ddp": (fmab.ddp_mab(0.3, "ring"), [("every agent", 1.5, 1), BARE]),
+    "ddp, complete": (fmab.ddp_mab(0.3), [("every agent", 1.5, 1), (OUTSIDER, 1.5, 5)]),
     "ddp, private": (
         fmab.ddp_mab(0.3, "ring", private_waiting=True),
-        [("every agent", 1.5, 1), (ACTIONS, 1.5, 1)],
+        [("every agent", 1.5, 1), (WATCHERS, 1.5, 1)],
     ),
     "kl_se_graph": (
         fmab.kl_se_graph(0.3, graph="ring"),
-        [("every agent", 0.3, 1), (ACTIONS, 0.3, 1)],
+        [("every agent", 0.3, 1), (WATCHERS, 0.3, 1)],
     ),
     "kl_se_components": (
         fmab.kl_se_components(0.3, components="3:path+2:complete"),
-        [(SINKS, 0.3, 1), (SERVER, 0.3, 2), (AGENTS_, 0.3, 4), (OUTSIDE, 0.3, 5)],
+        [(SINKS, 0.3, 1), (SERVER, 0.3, 2), (AGENTS_, 0.3, 4), (OUTSIDER, 0.3, 5)],
     ),
     "ddp, gossip": (
         fmab.ddp_mab(0.3, "ring", protocol="gossip"),
-        [("neighbours", 1.5, 1), ("every agent", 1.5, 1), WAITING],
+        [("neighbours", 1.5, 1), ("every agent", 1.5, 1), BARE],
     ),
     "hdp": (
         fmab.hdp_mab(0.3, "3:path+2:complete"),
-        [(SINKS, 1.5, 1), (SERVER, 1.5, 2), (AGENTS_, 1.5, 4), (OUTSIDE, 1.5, 5)],
+        [(SINKS, 1.5, 1), (SERVER, 1.5, 2), (AGENTS_, 1.5, 4), (OUTSIDER, 1.5, 5)],
     ),
-    # The two agents that weigh the most have each other's noise, and their own.
+    # The two agents that weigh the most have each other's noise, and their own; that of the three
+    # others is smaller beside a reward that weighs 1/4, not 1/6.
     "hdp, by components": (
         fmab.hdp_mab(0.3, "3:path+2:complete", weights="components"),
-        [(SINKS, 1.5, 1), (SERVER, 1.5, 2), (AGENTS_, 1.5, 1), (OUTSIDE, 1.5, 2)],
+        [
+            (SINKS, 1.5, 1),
+            (SERVER, 1.5, 2),
+            (AGENTS_, 1.5, [(1, 1 / 1.5), (3, 1 / 2.25)]),
+            (OUTSIDER, 1.5, [(2, 1 / 1.5), (3, 1 / 2.25)]),
+        ],
     ),
     "hdp, waits": (
         fmab.hdp_mab(0.3, "5:path"),
-        [(SINKS, 1.5, 1), (SERVER, 1.5, 5), (AGENTS_, 1.5, 4), WAITING],
+        [(SINKS, 1.5, 1), (SERVER, 1.5, 5), (AGENTS_, 1.5, 4), BARE],
     ),
-    "single": (fmab.single_mab(0.3), [(ACTIONS, 0.3, 1)]),
-    "dp_se": (fmab.dp_se(0.3), [(ACTIONS, 0.3, 1)]),
-    "dp_se, silent": (fmab.dp_se(None), [WAITING]),
+    "single": (fmab.single_mab(0.3), [(WATCHERS, 0.3, 1)]),
+    "dp_se": (fmab.dp_se(0.3), [(WATCHERS, 0.3, 1)]),
+    "dp_se, silent": (fmab.dp_se(None), [BARE]),
     # With four of five shares of the noise, by quadrature (tests/analysis/test_privacy.py).
     "dist_dp_se": (
         fmab.dist_dp_se(0.3),
-        [(SERVER, 0.3, 1), ("an agent", laplace.share_epsilon(0.3, 4, 5), 0), (OUTSIDE, 0.3, 1)],
+        [(SERVER, 0.3, 1), ("an agent", laplace.share_epsilon(0.3, 4, 5), 0), (OUTSIDER, 0.3, 1)],
     ),
-    "ldp_ucb": (fmab.ldp_ucb(0.3, pooled=True), [("anybody", 0.3, 1), (OUTSIDE, 0.3, 5)]),
-    "adap_ucb": (fmab.adap_ucb(0.3), [(ACTIONS, 0.3, 1)]),
-    "lazy_dp_ts": (fmab.lazy_dp_ts(0.3), [(ACTIONS, 0.3, 1)]),
-    "tree_ucb": (fmab.tree_ucb(0.3), [(ACTIONS, 0.3, 0)]),
-    "tree_ucb, split": (fmab.tree_ucb(0.3, split=True), [(ACTIONS, 0.3, 0)]),
-    "fed_ucb": (fmab.fed_ucb(0.3, "ring"), [("neighbours", 0.3, 0), (ACTIONS, 0.3, 0)]),
-    "uniform_play": (fmab.uniform_play(), [(ACTIONS, 0.0, 0)]),
-    "demab": (fmab.demab(), [(SERVER, INF, 1), (AGENTS_, INF, 1), WAITING]),
-    "demab, private": (fmab.demab(0.3), [(SERVER, 0.3, 1), (AGENTS_, 0.3, 1), (ACTIONS, 0.3, 1)]),
+    "ldp_ucb": (fmab.ldp_ucb(0.3, pooled=True), [("anybody", 0.3, 1), (OUTSIDER, 0.3, 5)]),
+    "adap_ucb": (fmab.adap_ucb(0.3), [(WATCHERS, 0.3, 1)]),
+    "lazy_dp_ts": (fmab.lazy_dp_ts(0.3), [(WATCHERS, 0.3, 1)]),
+    "tree_ucb": (fmab.tree_ucb(0.3), [(WATCHERS, 0.3, 0)]),
+    "tree_ucb, split": (fmab.tree_ucb(0.3, split=True), [(WATCHERS, 0.3, 0)]),
+    "fed_ucb": (fmab.fed_ucb(0.3, "ring"), [("neighbours", 0.3, 0), (WATCHERS, 0.3, 0)]),
+    "uniform_play": (fmab.uniform_play(), [(WATCHERS, 0.0, 0)]),
+    "demab": (fmab.demab(), [(SERVER, INF, 0), (AGENTS_, INF, 0), BARE]),
+    "demab, private": (fmab.demab(0.3), [(SERVER, 0.3, 1), (AGENTS_, 0.3, 1), (WATCHERS, 0.3, 1)]),
     "ucb1": (fmab.ucb1(), [BARE]),
     "ucb1, pooled": (fmab.ucb1(pooled=True), [(SERVER, INF, 0), (AGENTS_, INF, 0), BARE]),
     "gosine": (fmab.gosine(), [("one random neighbour", INF, 0), BARE]),
@@ -377,8 +384,14 @@ def test_whoever_sees_something_is_told_with_what_covers_it(name):
     own noise, noise of agents that weigh less, or somebody who sees messages and is left out."""
     algorithm, expected = LEDGERS[name]
     rows = base.ledger_of(algorithm, algorithm.exchange(5))
-    assert [(row.viewer, row.epsilon, row.over) for row in rows] == expected
-    assert all(row.why for row in rows)
+    assert [(row.viewer, row.epsilon) for row in rows] == [each[:2] for each in expected]
+    for row, (_, epsilon, hiding) in zip(rows, expected, strict=True):
+        if not isinstance(hiding, list):
+            hiding = [(hiding, 1.0 / epsilon)] if hiding else []
+        assert [noise.number for noise in row.noises] == [number for number, _ in hiding]
+        scales = [noise.scale for noise in row.noises]
+        assert scales == pytest.approx([scale for _, scale in hiding], rel=1e-12)
+        assert row.why
 
 
 RELEASES = {

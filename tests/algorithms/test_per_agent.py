@@ -17,12 +17,14 @@ from sizes import SMALL
 import fmab_jax as fmab
 from fmab_jax import accounts, elimination
 from fmab_jax.algorithms.families.messages import NoisyMessages
+from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.cli.main import main
 from fmab_jax.core import keys
+from fmab_jax.core.exchanges import Viewer
 from fmab_jax.core.per_agent import PerAgent
 from fmab_jax.core.scope import own_settings
 from fmab_jax.draws import ByAgent, Groups, OnReport
-from fmab_jax.parameters import parameter
+from fmab_jax.parameters import ViewKind, parameter
 
 ALPHA, SEEDS, DELTA = 1e-6, 60_000, 1e-6
 LEAKS = (0.5, 4.0, 0.5, 4.0, 1.0)
@@ -264,7 +266,7 @@ def test_kl_se_loses_the_best_arm_as_rarely_as_it_says(participation):
 def rows_of(algorithm, agents=5, colluding=0):
     """Returns the ledger by viewer and observation."""
     ledger = fmab.privacy_ledger(algorithm, agents, colluding=colluding)
-    return {(row.viewer, row.observation): row for row in ledger}
+    return {(row.label, row.observation): row for row in ledger}
 
 
 def find_divergence(scales, epsilon):
@@ -288,14 +290,14 @@ def test_ledger_by_agent():
     assert algorithm.privacy(algorithm.exchange(7)) == {"epsilon": 4 / 7, "epsilon_message": 4.0}
     rows = rows_of(algorithm, 7, colluding=2)
     message = rows["the server", "single messages"]
-    assert (message.epsilon, message.over) == (4.0, 1)
+    assert (message.epsilon, message.number) == (4.0, 1)
     for key, left, over in (
         (("an outsider who sees actions", "actions"), scales, 3),
         (("the agents", "sums over 7 agents"), scales[1:], 2),
         (("2 agents together", "sums over 7 agents, less their own"), scales[2:], 1),
     ):
         row = rows[key]
-        assert (row.epsilon, row.over) == (1.0, over)
+        assert (row.epsilon, row.number) == (1.0, over)
         exact = find_divergence(left, row.epsilon_at_delta)
         assert exact <= DELTA * 1.01
         # With one noise of scale 1 fewer, the bound would not hold.
@@ -304,7 +306,7 @@ def test_ledger_by_agent():
     round_row = some[
         "the agents", "one round's sum over 4 agents, that round alone and not the run"
     ]
-    assert (round_row.epsilon, round_row.over) == (4.0, 3)
+    assert (round_row.epsilon, round_row.number) == (4.0, 3)
     assert some["the agents", "the sums of all rounds"].epsilon == 4.0
 
 
@@ -312,9 +314,92 @@ def test_many_small_noises_hide_more_than_one_large():
     """Would catch a sum that is hidden by its largest noise alone."""
     rows = rows_of(fmab.kl_se("0.9x1,1x49"), 50)
     row = rows["an outsider who sees actions", "actions"]
-    assert (row.epsilon, row.over) == (1.0, 50)
+    # Without delta the largest noise hides most; up to delta all of them together.
+    assert (row.epsilon, row.number) == (pytest.approx(0.9), 50)
+    assert row.epsilon_at_delta == laplace_sum_epsilon(50, 1.0)
+    assert find_divergence([1.0] * 49 + [1 / 0.9], row.epsilon_at_delta) < DELTA
+    assert find_divergence([1.0] * 48, row.epsilon_at_delta) > DELTA
     row = rows_of(fmab.kl_se("0.01x1,1x49"), 50)["an outsider who sees actions", "actions"]
-    assert (row.epsilon, row.over) == (pytest.approx(0.01), 1)
+    assert (row.epsilon, row.number) == (pytest.approx(0.01), 1)
+
+
+def test_actions_are_seen_by_whoever_has_the_largest_noise():
+    """Would catch a large noise that is said to hide others' rewards from its own agent, too."""
+    for algorithm in (fmab.kl_se("0.01x1,1x4"), fmab.cdp_mab(epsilon_message="0.01x1,1x4")):
+        (_, agents, actions) = fmab.privacy_ledger(algorithm, 5)
+        assert (actions.viewer, actions.epsilon) == (Viewer.OUTSIDER, pytest.approx(0.01))
+        assert (agents.viewer, agents.epsilon) == (Viewer.AGENTS, 1.0)
+
+
+def test_a_trimmed_mean_leaks_the_largest_epsilon_of_its_agents():
+    """Would catch a trimmed mean that the large noises of other agents are said to hide.
+
+    It may be the message of one agent: any of them.
+    """
+    for epsilons in ("1x4,10x1", "1x1,10x4"):
+        trimmed = fmab.cdp_mab(epsilon_message=epsilons, trim=0.4)
+        rows = fmab.privacy_ledger(trimmed, 5, colluding=2)
+        assert [(row.epsilon, row.number) for row in rows] == [(10.0, 1)] * len(rows)
+        assert {row.view for row in rows} == {*ViewKind}
+        for view in ViewKind:
+            assert fmab.find_leak(trimmed, 5, view) == 10.0
+
+
+def list_chances(scale, step, reach=60.0):
+    """Returns the law of discrete Laplace noise times a weight: by steps of a fine grid."""
+    numbers = np.arange(-math.ceil(reach * scale), math.ceil(reach * scale) + 1)
+    chances = np.zeros(step * (len(numbers) - 1) + 1)
+    chances[::step] = np.exp(-np.abs(numbers) / scale)
+    return chances / chances.sum()
+
+
+def test_whole_numbers_of_another_weight_hide_nothing():
+    """Would catch integer noise of light agents that is said to hide heavy ones' rewards.
+
+    Of weights 1/4 and 1/6 the reward moves the sum by 3 steps, and the noise of the three light
+    agents by 2: whether the sum is odd tells what the two heavy ones add.
+    """
+    options = {"components": "2,3:complete", "weights": "components"}
+    options |= {"epsilon_message": "4x2,0.1x3", "mechanism": "discrete_laplace"}
+    rows = rows_of(fmab.hdp_mab(**options))
+    law = np.ones(1)
+    for scale, step in [(1 / 4, 3)] * 2 + [(10.0, 2)] * 3:
+        law = np.convolve(law, list_chances(scale, step))
+
+    def find_excess(epsilon):
+        return np.maximum(law[3:] - math.exp(epsilon) * law[:-3], 0.0).sum()
+
+    # What the noise of all three would leak.
+    assert find_excess(0.15) > 0.8
+    for key in (("an outsider who sees actions", "actions"), ("the agents", "sums over 5 agents")):
+        row = rows[key]
+        assert (row.epsilon, row.number) == (pytest.approx(4.0), 1)
+        assert find_excess(row.epsilon_at_delta) <= DELTA and "its own noise" in row.why
+    # Weights of 2/7 and 5/7, by the deviations of the noise.
+    weighted = fmab.cdp_mab(
+        epsilon_message="2x1,5x1", mechanism="discrete_laplace", weight_power=1.0
+    )
+    law = np.convolve(list_chances(1 / 2, 2), list_chances(1 / 5, 5))
+    row = fmab.privacy_ledger(weighted, 2)[-1]
+    assert np.maximum(law[5:] - math.exp(row.epsilon_at_delta) * law[:-5], 0.0).sum() <= DELTA
+    assert row.epsilon == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_whoever_weighs_most_keeps_its_own_noise(mechanism):
+    """Would catch an agent of one alone in its component, whose noise a light agent takes out.
+
+    Weights are 1/2 and 1/8: beside a reward of the first agent the noise of the others is a
+    quarter as large; beside theirs it is as large, and three others' are left.
+    """
+    options = {"components": "1,4:complete", "weights": "components", "mechanism": mechanism}
+    algorithm = fmab.hdp_mab(epsilon_message=2.0, **options)
+    own = algorithm.mechanism.scale(2.0, DELTA)
+    for presence in (None, "absent:0.1"):
+        rows = fmab.privacy_ledger(algorithm, 5, presence=presence)
+        row = next(row for row in rows if row.viewer == Viewer.AGENTS)
+        assert row.noises[0][1:3] == (pytest.approx(own), 1)
+        assert row.epsilon_at_delta <= algorithm.mechanism.epsilon(own, 1, DELTA)
 
 
 def test_ledger_of_components_and_weights():
@@ -322,13 +407,13 @@ def test_ledger_of_components_and_weights():
     the reward that it hides."""
     algorithm = fmab.hdp_mab(epsilon_message="4x2,1x3", components="2,3")
     row = rows_of(algorithm)["the server", "sums over 2 agents or more"]
-    assert (row.epsilon, row.over) == (4.0, 2)
+    assert (row.epsilon, row.number) == (4.0, 2)
     unequal = fmab.hdp_mab(
         epsilon_message="4x1,1x4", components="1,4:complete", weights="components"
     )
     # Weights are 1/2 and 1/8, so the noise of the others is a quarter as large to the first.
     row = rows_of(unequal)["an outsider who sees actions", "actions"]
-    assert (row.epsilon, row.over) == (4.0, 5)
+    assert (row.epsilon, row.number) == (4.0, 5)
     waits = rows_of(fmab.ddp_mab(epsilon_message="4x2,1x3", graph="ring"), colluding=2)
     assert waits["2 agents together", "actions"].epsilon == math.inf
 
@@ -340,8 +425,9 @@ def test_ledger_of_gaussian_noise():
     message = rows["the server", "single messages"]
     assert message.epsilon_at_delta == pytest.approx(8.0) and math.isinf(message.epsilon)
     row = rows["an outsider who sees actions", "actions"]
-    assert row.scale == mechanism.scale(1.0, 1e-6) and row.over == 3
-    assert row.epsilon_at_delta == mechanism.epsilon(row.scale, 3, DELTA)
+    (noise,) = row.noises
+    assert noise.scale == mechanism.scale(1.0, 1e-6) and row.number == 3
+    assert row.epsilon_at_delta == mechanism.epsilon(noise.scale, 3, DELTA)
 
 
 def test_audit_changes_the_reward_of_who_leaks_most():

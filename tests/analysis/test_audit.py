@@ -14,12 +14,13 @@ from scipy import stats
 
 import fmab_jax as fmab
 from experiments.audit import BROKEN, SOUND, audited, rows, worst
-from fmab_jax.algorithms.base import Disclosure
+from fmab_jax.algorithms.base import Disclosure, Noise, Viewer, ViewKind
 from fmab_jax.analysis import audit as module
 from fmab_jax.analysis import events, exposures
 from fmab_jax.cli.main import main
 from fmab_jax.core.exchanges import server
 from fmab_jax.core.scope import own_settings
+from fmab_jax.mechanisms.laplace import LAPLACE
 
 QUICK = 200_000
 TABLE = Path(__file__).parents[2] / "figures" / "audit_mechanisms.csv"
@@ -362,8 +363,8 @@ def test_a_sequence_tells_more_than_its_parts():
 class Coins:
     """Something to see: a number, larger by the reward; notes which batches are drawn."""
 
-    view, size, compete = "messages", 100, False
-    row = Disclosure("one", "numbers", 1.0, "", 1)
+    view, size, compete, is_stronger = "messages", 100, False, False
+    row = Disclosure(Viewer.SERVER, ViewKind.MESSAGES, 1.0, "", (Noise(LAPLACE, 1.0),))
 
     def __init__(self):
         self.batches = []

@@ -14,6 +14,7 @@ from scipy import stats
 
 import fmab_jax as fmab
 from fmab_jax.analysis import comparisons, questions, summary
+from fmab_jax.analysis.costs import read_exposure
 
 near = partial(pytest.approx, rel=1e-9, abs=0)
 
@@ -370,18 +371,77 @@ def test_a_fixed_instance_is_known_by_its_seeds(uncomputed):
         fmab.compare(seven, of_sweep(uncomputed("cdp", epsilon=1, **how), b))
 
 
-def test_runs_joined_along_no_axis_of_theirs_tell_no_leak():
-    """Would catch the first one's leak and epsilon told of both."""
+def laws(uncomputed, **noise):
+    """Two results of KL-SE with some noise; regrets are made up."""
+    how = {"horizon": 1000, "seeds": 2, "times": 3, "agents": 4, "arms": 3}
+    return uncomputed(fmab.kl_se, **({"epsilon": 1} | noise), **how)
+
+
+def with_leak(made, values, **place):
+    """One configuration of a sweep of which nothing was computed, with what it leaks."""
+    cell = made.isel(place)
+    kept = {name: cell[name] for name in ("leak_messages", "leak_messages_delta")}
+    return of_sweep(made, values, **place).assign(kept)
+
+
+def test_a_leak_up_to_delta_is_never_that_of_one_without(uncomputed):
+    """Would catch (1, 10⁻⁶) told as an equal of ε = 1, or 1.71 without its δ; and a cell of a sweep
+    that leaks something else than its configuration alone."""
+    a, b = regrets(20, 40, 1, 0.8), regrets(12, 40, 2, 0.8)
+    names = ("one", "other")
+    for delta, text in ((1e-6, "(1, 10⁻⁶)"), (1e-3, "(1.71, 10⁻⁶)")):
+        swept = laws(uncomputed, mechanism=["laplace", "gaussian"], delta=delta)
+        plain, noisy = (with_leak(swept, x, mechanism=i) for i, x in enumerate((a, b)))
+        told = fmab.compare(plain, noisy, labels=names).sentence
+        assert f"; one leaks less: ε = 1 and (ε, δ) = {text} (single messages)" in told
+        told = fmab.compare(noisy, plain, labels=names).sentence
+        assert f"; one leaks more: (ε, δ) = {text} and ε = 1 (single messages)" in told
+        alone = with_leak(laws(uncomputed, mechanism="gaussian", delta=delta), a)
+        found = fmab.compare(noisy, alone, labels=names)
+        assert f"; leak (ε, δ) = {text} each (single messages)" in found.sentence
+        first, second = ((x.leak, x.delta, x.view, x.trust) for x in found.participants)
+        assert first == second and first[1] == 1e-6 and first[2] == "messages"
+    # A larger epsilon without delta is neither more nor less.
+    louder = with_leak(laws(uncomputed, mechanism="laplace", epsilon=5), a)
+    told = fmab.compare(louder, noisy, labels=names).sentence
+    assert "; leak ε = 5 and (ε, δ) = (1.71, 10⁻⁶) (single messages)" in told
+
+
+VIEWS = ("leak_sum", "leak_sum_delta", "leak_actions", "leak_actions_delta")
+# Leaks that differ; and those that differ in other views than that of messages.
+JOINED = {
+    "epsilon": [fmab.cdp_mab(0.5), fmab.cdp_mab(2.0)],
+    "trim": [fmab.cdp_mab(0.25), fmab.cdp_mab(0.25, trim=0.25)],
+    "delta": [fmab.kl_se(1, mechanism="gaussian", delta=delta) for delta in (1e-6, 1e-3)],
+}
+
+
+@pytest.mark.parametrize("defaults", [False, True], ids=["old defaults", "new defaults"])
+@pytest.mark.parametrize("case", JOINED)
+def test_joined_runs_keep_their_leaks(case, defaults, uncomputed):
+    """Would catch the first one's leak, in any view, its trust, ledger or epsilon told of both."""
     problem = fmab.Problem.uniform(agents=4, arms=5)
-    runs = [fmab.simulate(fmab.cdp_mab(epsilon), problem, 300, 3) for epsilon in (0.5, 2.0)]
-    assert float(fmab.final_table(runs[1]).leak_epsilon) == 8.0
-    table = fmab.final_table(xr.concat(runs, xr.DataArray([0.5, 2.0], dims="epsilon")))
-    assert np.isnan(table.leak_epsilon.values).all() and table.leak_epsilon.dims == ("epsilon",)
-    assert not {"epsilon", "epsilon_message", "ledger"} & {*table.attrs}
-    both = xr.concat(runs, xr.DataArray(["a", "b"], dims="who", name="who"))
-    assert fmab.overview(runs[1]).ledger and not fmab.overview(both).ledger
-    swept = fmab.sweep(fmab.cdp_mab, problem, horizon=300, seeds=3, epsilon=[0.5, 2.0])
-    assert fmab.final_table(swept).leak_epsilon.values.tolist() == [2.0, 8.0]
+    runs = [fmab.simulate(algorithm, problem, 300, 2, times=3) for algorithm in JOINED[case]]
+    due = [fmab.add_leaks(run) for run in runs]
+    for dim in (case, "who"):
+        with xr.set_options(use_new_combine_kwarg_defaults=defaults):
+            data = xr.concat(runs, xr.DataArray([0.5, 2.0], dims=dim, name=dim))
+        table = fmab.final_table(data)
+        assert table.leak_messages.dims == (dim,)
+        for found in (data, table):
+            for name in ("leak_messages", "leak_messages_delta"):
+                np.testing.assert_array_equal(found[name], [run[name] for run in due])
+        assert not {"epsilon", "epsilon_message"} & {*table.attrs}
+        for found in (fmab.add_leaks(data), fmab.add_leaks(table)):
+            for name in VIEWS:
+                for leak, run in zip(found[name].values.tolist(), due, strict=True):
+                    assert leak == float(run[name]) or (defaults and np.isnan(leak)), name
+        lines = "".join(fmab.overview(data).ledger)
+        own = ["".join(fmab.overview(run).ledger) for run in runs]
+        assert lines not in own and (defaults or lines)
+        for place, run in enumerate(due):
+            told = read_exposure(fmab.final_table(data).isel({dim: place}))
+            assert told == read_exposure(run) or (defaults and told.trust == told.observation == "")
 
 
 def test_seeds_of_runs_joined_unseen_tell_no_leak():
@@ -391,19 +451,25 @@ def test_seeds_of_runs_joined_unseen_tell_no_leak():
         fmab.simulate(fmab.cdp_mab(epsilon), problem, 300, seeds)
         for epsilon, seeds in ((0.5, 3), (2.0, range(3, 6)), (0.5, range(3, 6)))
     )
-    how = {"dim": "seed", "coords": "different", "compat": "equals"}
-    for kept in ("all", "minimal"):
+    for kept, compat in (("all", "equals"), ("minimal", "override")):
         # As xarray will by default: the first one's attributes, whatever the others are.
-        joined = xr.concat([first, other], data_vars=kept, combine_attrs="override", **how)
+        coords = "different" if compat == "equals" else "minimal"
+        how = {"dim": "seed", "coords": coords, "compat": compat, "data_vars": kept}
+        joined = xr.concat([first, other], combine_attrs="override", **how)
         for data in (joined, joined.drop_vars("seeds")):
             found = fmab.compare(data, first)
-            assert [each.leak for each in found.participants] == ["", "2"]
+            assert np.isnan(found.participants[0].leak) and found.participants[1].leak == 2.0
             assert (found.first, found.second) == ("the first run", "ε = 0.5")
-        assert np.isnan(fmab.final_table(joined).leak_epsilon)
-    both = xr.concat([first, other], data_vars="all", combine_attrs="drop_conflicts", **how)
-    assert np.isnan(fmab.final_table(both).leak_epsilon)
-    whole = xr.concat([first, more], data_vars="all", combine_attrs="drop_conflicts", **how)
-    assert float(fmab.final_table(whole).leak_epsilon) == 2.0
+            assert found.participants[0].trust == found.participants[0].observation == ""
+        assert np.isnan(fmab.final_table(joined).leak_messages)
+        assert np.isnan(fmab.add_leaks(joined).leak_sum) and not fmab.overview(joined).ledger
+        assert fmab.plot_runs({"a": joined, "b": first}).get_label()
+    how = {"dim": "seed", "coords": "different", "compat": "equals", "data_vars": "all"}
+    both = xr.concat([first, other], combine_attrs="drop_conflicts", **how)
+    assert np.isnan(fmab.final_table(both).leak_messages)
+    whole = xr.concat([first, more], combine_attrs="drop_conflicts", **how)
+    table = fmab.final_table(whole)
+    assert (float(table.leak_messages), float(table.leak_messages_delta)) == (2.0, 0.0)
 
 
 CHANGED = {

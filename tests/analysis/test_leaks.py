@@ -1,14 +1,22 @@
 """One leak for all algorithms: epsilon is solved from the ledger, in a view."""
 
+import json
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
+import xarray as xr
+from refusals import refuses
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.base import collect_algorithms
-from fmab_jax.analysis.leaks import find_leak
+from fmab_jax.algorithms.base import Noise, collect_algorithms
+from fmab_jax.analysis import costs, privacy
+from fmab_jax.analysis.leaks import find_leak, measure_leak
+from fmab_jax.cli.main import main
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import VIEWS
+from fmab_jax.run.facts import read_ledger
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -21,7 +29,9 @@ def test_exactly_this_leaks_or_the_algorithm_is_refused(name, view):
         assert "the nearest that bounds it is" in str(error)
         owner = collect_algorithms()[name]
         known = "epsilon_message" if hasattr(owner, "epsilon_message") else "epsilon"
-        assert not math.isfinite(find_leak(owner(**{known: 2.0}), 50, view))
+        found = measure_leak(owner(**{known: 2.0}), 50, view)
+        # Nobody has the view, nothing is sent, or nothing bounds what is.
+        assert found is None or found.row is None or math.isinf(found.epsilon)
         return
     assert find_leak(algorithm, 50, view) == pytest.approx(2, rel=1e-9)
 
@@ -62,3 +72,214 @@ def test_what_cannot_be_is_refused_in_a_line(changes, start):
     with pytest.raises(Refusal) as caught:
         fmab.sweep(given.pop("algorithm"), fmab.Problem.uniform(4, 3), **given)
     assert str(caught.value).startswith(start)
+
+
+def test_a_view_that_nobody_has_is_no_number():
+    """Would catch NaN for a view that nobody has, and no leak where something is sent."""
+    alone = fmab.ucb1()
+    assert find_leak(alone, 5) == 0.0
+    assert measure_leak(alone, 5) == (0.0, 0.0, None)
+    line = "^view='sum': must be a view that somebody has of ucb1; see "
+    refuses(line, find_leak, alone, 5, "sum")
+    assert measure_leak(alone, 5, "sum") is None
+    for view in VIEWS[:2]:
+        assert find_leak(fmab.cdp_mab(epsilon_message=3.0), 5, view) > 1.0
+    assert find_leak(alone, 5, "actions") == find_leak(fmab.ucb1(pooled=True), 5) == math.inf
+
+
+def test_a_sum_by_participants_leaks_what_a_message_does():
+    """Would catch agents who are drawn anew that hide each other over a whole run.
+
+    One round alone, of two agents less the viewer's own message, is in no view.
+    """
+    few = fmab.cdp_mab(1.0, participation=0.4)
+    assert measure_leak(few, 5, "sum")[:2] == (2.0, 0.0)
+    assert find_leak(few, 5, "sum") == find_leak(few, 5) == 2.0
+    many = fmab.cdp_mab(epsilon_message=2.0, participation=0.4)
+    everybody = replace(many, participation=1.0)
+    assert find_leak(many, 50, "sum") == 2.0 > find_leak(everybody, 20, "sum")
+    found = fmab.at_leak("cdp", 2.0, agents=50, view="sum", participation=0.4)
+    assert found.epsilon_message == 2.0
+
+
+PURE, OTHER = ("laplace", "discrete_laplace"), ("gaussian", "skellam")
+
+
+@pytest.mark.parametrize("mechanism", PURE)
+@pytest.mark.parametrize("make", [fmab.cdp_mab, fmab.ddp_mab, fmab.hdp_mab, fmab.kl_se])
+def test_a_delta_beside_pure_noise_is_refused(make, mechanism):
+    """Would catch a delta that has no effect and is taken, by one algorithm or by all."""
+    title = {"laplace": "Laplace", "discrete_laplace": "discrete Laplace"}[mechanism]
+    line = f"^delta=0.001: must be left out with {title} noise, whose epsilon needs no delta; "
+    refuses(line, make, 1.0, mechanism=mechanism, delta=1e-3)
+    for other in OTHER:
+        assert make(1.0, mechanism=other, delta=1e-3).settings()["delta"] == "δ = 0.001"
+        assert make(1.0, mechanism=other).settings()["delta"] == "δ = 1e-06"
+
+
+def test_a_delta_beside_pure_noise_is_refused_by_commands_and_sweeps(capsys):
+    """Would catch a sweep over laws none of which has a delta, and a line without its option."""
+    words = "run cdp --epsilon 1 --delta 1e-3 --agents 4 --arms 3 --horizon 100 --seeds 2"
+    assert main(words.split()) == 2
+    line = "fmab: --delta 0.001: must be left out with Laplace noise, whose epsilon needs no delta"
+    assert capsys.readouterr().err.startswith(line)
+    given = {"agents": 4, "arms": 3, "horizon": 100, "seeds": 2, "epsilon": 1.0, "delta": 1e-3}
+    for mechanism in ("laplace", list(PURE)):
+        refuses("^delta=0.001: must be ", fmab.sweep, "cdp", mechanism=mechanism, **given)
+
+
+def test_a_sweep_over_noise_with_and_without_delta_gives_it_to_the_former():
+    """Would catch a delta that is refused, or lost, since one of the swept laws needs none."""
+    given = {"agents": 4, "arms": 3, "horizon": 10**5, "seeds": 8, "epsilon": 0.2}
+    laws = ["laplace", "gaussian"]
+    data = fmab.sweep("cdp", mechanism=laws, delta=1e-3, **given)
+    assert data.leak_messages_delta.values.tolist() == [0.0, 1e-6]
+    alone = [
+        fmab.sweep("cdp", mechanism="laplace", **given),
+        fmab.sweep("cdp", mechanism="gaussian", delta=1e-3, **given),
+    ]
+    for place, one in enumerate(alone):
+        cell = data.isel(mechanism=place)
+        for name in ("regret", "leak_messages", "links", "ledger"):
+            assert (cell[name].values == one[name].values).all(), name
+    # The same epsilon at another delta is another noise.
+    usual = fmab.sweep("cdp", mechanism="gaussian", **given)
+    assert (usual.regret.values != alone[1].regret.values).any()
+    assert usual.leak_messages == pytest.approx(0.8) and alone[1].leak_messages > 0.9
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    """Returns results behind Laplace and Gaussian noise."""
+    problem = fmab.Problem([0.9, 0.1], agents=5)
+    return {
+        name: fmab.simulate(fmab.kl_se(1.0, mechanism=name), problem, 60, 2)
+        for name in ("laplace", "gaussian")
+    }
+
+
+def forge(data, **changes):
+    """Returns the text of a ledger with other fields of its first row, or of the noise in it."""
+    fields = json.loads(data.ledger.item())
+    row = fields["rows"][0]
+    for name, value in changes.items():
+        place = row["noises"][0] if name in Noise._fields else row
+        place[name] = value
+    return json.dumps(fields)
+
+
+OTHER_TEXTS = {
+    "no JSON": "what it leaks",
+    "nothing": "",
+    "a number": "3",
+    "a list": "[[]]",
+    "a row that is none": '{"title": "", "rows": [3], "fixes_pulls": true, "waits": true}',
+    "a title alone": '{"title": "KL-SE"}',
+    "too deep": "[" * 10**5,
+}
+MUST = "must be the ledger of a configuration, as results have it; use what a run gives"
+FORGED = [
+    ({"epsilon": -1}, r"\[0\].epsilon=-1: must be a number in \[0, inf\]"),
+    ({"epsilon": math.nan}, r"\[0\].epsilon=nan: must be a number in \[0, inf\]"),
+    ({"epsilon": "1"}, r"\[0\].epsilon='1': must be a number"),
+    ({"viewer": "the boss"}, r"\[0\].viewer='the boss': must be 'the server' or "),
+    ({"viewer": ["the server"]}, r"\[0\].viewer=\['the server'\]: must be 'the server' or "),
+    ({"view": "all"}, r"\[0\].view='all': must be 'messages' or 'sum' or 'actions'"),
+    ({"why": None}, r"\[0\]=.*: must be a Disclosure whose why, source and observation are texts"),
+    ({"members": 0.5}, r"\[0\].members=0.5: must be a whole number"),
+    ({"is_one_round": "no"}, r"\[0\].is_one_round='no': must be True or False"),
+    ({"trust": 1}, f"=.*: {MUST}"),
+    ({"noises": 3}, f"=.*: {MUST}"),
+    ({"noises": ["laplace"]}, f"=.*: {MUST}"),
+    ({"mechanism": 3}, f"=.*: {MUST}"),
+    ({"mechanism": "gaussian:3"}, "mechanism='gaussian:3': must be "),
+    ({"scale": 0}, r"\[0\].noises.scale=0: must be a number in \(0, inf\]"),
+    ({"scale": None}, r"\[0\].noises.scale=None: must be a number in \(0, inf\]"),
+    ({"number": 0}, r"\[0\].noises.number=0: must be a whole number in \[1, "),
+    ({"number": [1]}, r"\[0\].noises.number=\[1\]: must be a whole number in \[1, "),
+    *(
+        (
+            {"shares": value},
+            r"\[0\].noises.shares=.*: must be \(how many equal shares hide a reward",
+        )
+        for value in (False, 1, [1], {})
+    ),
+    ({"shares": ["a", "b"]}, r"\[0\].noises.shares='b': must be a whole number"),
+    ({"shares": [3, 2]}, r"\[0\].noises.shares=3: must be a whole number in \[1, 2\]"),
+    ({"shares": [1, 10**400]}, r"\[0\].noises.shares=.*: must be a whole number"),
+]
+READERS = (
+    lambda data: read_ledger(data.ledger.item()),
+    fmab.add_leaks,
+    fmab.overview,
+    privacy.write_lines,
+)
+
+
+@pytest.mark.parametrize("changes, line", FORGED, ids=lambda each: str(each)[:30])
+def test_a_forged_ledger_is_refused_in_a_line(noisy, changes, line):
+    """Would catch a traceback, or a leak below 0, of a file that somebody has changed."""
+    for data in noisy.values():
+        forged = data.assign_coords(ledger=forge(data, **changes))
+        for read in READERS:
+            refuses(f"^(ledger)?{line}", read, forged)
+
+
+@pytest.mark.parametrize("what", OTHER_TEXTS)
+def test_another_text_than_a_ledger_is_refused_in_a_line(noisy, what):
+    """Would catch the error of a library of a file that is damaged."""
+    forged = noisy["laplace"].assign_coords(ledger=OTHER_TEXTS[what])
+    for read in READERS:
+        refuses(f"^ledger='.*: {MUST}", read, forged)
+    for value in (math.nan, 3.0, None, True):
+        refuses(f"^ledger='{value}': {MUST}", read_ledger, value)
+
+
+def test_a_ledger_without_the_leak_of_its_result_says_nothing(noisy):
+    """Would catch the rows of another run, or of a file that was changed, as those of a result."""
+    other = {"laplace": noisy["gaussian"], "gaussian": noisy["laplace"]}
+    for name, data in noisy.items():
+        for text in (forge(data, epsilon=3.0), other[name].ledger.item()):
+            forged = data.assign_coords(ledger=text)
+            found, usual = (fmab.add_leaks(each) for each in (forged, data))
+            assert found.leak_messages == usual.leak_messages
+            for view in VIEWS[1:]:
+                assert 0.0 < usual[f"leak_{view}"] < 1.0 and math.isnan(found[f"leak_{view}"])
+            assert costs.read_exposure(forged)._replace(view=None) == costs.Cost(
+                *(float(data[name]) for name in ("leak_messages", "leak_messages_delta"))
+            )
+
+
+def test_noise_of_a_plug_in_that_is_not_loaded_hides_up_to_no_delta(noisy):
+    """Would catch a refusal of results that somebody else has made, and a guess at their noise."""
+    pure, approximate = (
+        fmab.add_leaks(data.assign_coords(ledger=data.ledger.item().replace(name, "rumour")))
+        for name, data in noisy.items()
+    )
+    for view in VIEWS:
+        assert (pure[f"leak_{view}"], pure[f"leak_{view}_delta"]) == (1.0, 0.0)
+    # Nothing is left of what the result says.
+    assert approximate.leak_messages == pytest.approx(1.0)
+    assert math.isnan(approximate.leak_sum) and math.isnan(approximate.leak_actions)
+    assert fmab.overview(approximate).rows[0][:1] == fmab.overview(noisy["gaussian"]).rows[0][:1]
+    assert all(not row.noises for row in read_ledger(approximate.ledger.item()).rows)
+
+
+def test_a_join_of_results_without_a_run_somewhere_has_no_leak_there(uncomputed):
+    """Would catch the error of a library where a join has NaN in place of a ledger."""
+    problem, given = fmab.Problem([0.9, 0.1], agents=5), {"horizon": 200, "seeds": 2}
+    parts = [
+        uncomputed(name, problem, epsilon=epsilons, **given)
+        for name, epsilons in (("cdp", [0.1, 0.2]), ("kl_se", [0.2, 2.0]))
+    ]
+    names = xr.DataArray(["cdp", "kl_se"], dims="algorithm", name="algorithm")
+    joined = xr.concat(parts, names, join="outer", combine_attrs="drop_conflicts")
+    found = fmab.add_leaks(joined)
+    np.testing.assert_array_equal(found.leak_messages, [[0.5, 1, np.nan], [np.nan, 0.2, 2]])
+    for view in VIEWS[1:]:
+        is_known = found[f"leak_{view}"].notnull()
+        assert is_known.values.tolist() == [[True, True, False], [False, True, True]]
+    table, _ = privacy.write_table(joined)
+    assert [row["title"] for row in table] == ["CDP-MAB"] * 3 + ["KL-SE"] * 3
+    assert [row["epsilon"] for row in table[::3]] == ["ε = 0.5 to 1", "ε = 0.2 to 2"]
+    assert fmab.overview(joined).title.startswith("M = 5 agents")

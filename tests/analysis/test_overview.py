@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pytest
 import xarray as xr
+from ledgers import add_ledgers, make_row
 from refusals import refuses
 from scipy import stats
 
@@ -21,17 +22,11 @@ PER_ROUND = np.array([3, 7, 5])
 NUMBERS = ("numbers_sent_mean", "numbers_sent_p95", "numbers_sent_max")
 EVENTS = ("best_arm_lost", "worse_arm_played")
 # What is seen is not what is stated of a message; one configuration tells nothing.
-LEDGER = [
-    {
-        **{"title": "CDP-MAB", "viewer": "the server", "why": "", "source": ""},
-        **{"observation": "single messages", "where": where, "leaks": [[leak, 1]]},
-    }
-    for where, leak in (
-        ("participation 0.5, epsilon 0.25", 1.5),
-        ("participation 1.0, epsilon 0.25", None),
-    )
+ACTIONS = make_row("actions", 3.0)
+LEDGERS = [
+    *([make_row("single messages", 1.5), ACTIONS], [ACTIONS]),
+    *([make_row("single messages", np.inf), ACTIONS], [make_row("single messages", 4.0), ACTIONS]),
 ]
-LEDGER.append({**LEDGER[0], "observation": "actions", "where": ""})
 LEAKS = [("1.5", 1.5, "single messages"), ("nothing", 0.0, "nothing is told")]
 LEAKS.append(("no bound", np.inf, "single messages"))
 PRICES = {"server_price": 25.0, "peer_price": 2.0}
@@ -50,7 +45,7 @@ def result(seeds=SEEDS):
         "worse_arm_played": (dims, rng.random(shape) < 0.5),
     }
     side, priced = ([each[i] for each in METERS.values()] for i in (0, 1))
-    return xr.Dataset(
+    data = xr.Dataset(
         {
             "regret": ((*dims, "time"), np.stack([final / 2, final], -1)),
             "links": ((*dims, "time", "meter"), links),
@@ -72,11 +67,9 @@ def result(seeds=SEEDS):
             "counts": ("meter", ["links", "hops x edges", "edges"]),
             **event,
         },
-        {
-            **{"title": "CDP-MAB", "agents": 8, "arms": 3, "horizon": 1000, "settings": "{}"},
-            "ledger": json.dumps(LEDGER),
-        },
+        {"title": "CDP-MAB", "agents": 8, "arms": 3, "horizon": 1000, "settings": "{}"},
     )
+    return add_ledgers(data, LEDGERS, dims[:2])
 
 
 def due(data, place, level):
@@ -129,7 +122,8 @@ def test_each_cell_is_that_of_numpy():
     ):
         labels = (["0.5", "1"][place[0]], ["0.25", "2"][place[1]], leak[0])
         assert row[:3] == labels and named["epsilon_message"] == message
-        assert (named["leak_epsilon"], named["leak_view"]) == leak[1:]
+        assert (named["leak_messages"], named["leak_view"]) == leak[1:]
+        assert named["leak_messages_delta"] == 0.0
         assert named["level"] == 0.9 and named["seeds"] == SEEDS[place]
         if SEEDS[place] < 2:
             assert row[3:] == (*["-"] * 9, "1", "-", "-") and np.isnan(named["regret"])
@@ -185,7 +179,9 @@ def summed_up(data):
         for name in EVENTS:
             counts[name][at] = cell[name].sum()
         counts["undecided"][at] = (cell.chosen_arm < 0).sum()
+    kept = [name for name in data if name.startswith("leak_")]
     made = {
+        **{name: data[name] for name in kept},
         "regret_mean": ((*dims, "time"), mean),
         "regret_covariance": ((*dims, "time", "time_2"), covariance),
         "rounds_made_mean": (dims, rounds),
@@ -241,8 +237,10 @@ def test_rows_are_sorted_by_the_column_that_is_named(descending):
     over = data.rounds_made.dims
     data = data.assign_coords(best_arm_lost=(over, events), worse_arm_played=(over, ~events))
     columns = {"regret": "regret", "rounds": "rounds_made", "cost": "cost", "seeds": "seeds"}
-    columns |= {"lost": "best_arm_lost", "worse": "worse_arm_played", "leak": "leak_epsilon"}
-    columns |= {name: name for name in ("links_bound", "epsilon")}
+    columns |= {"lost": "best_arm_lost", "worse": "worse_arm_played", "leak": "leak_messages"}
+    columns |= {name: name for name in ("links_bound", "epsilon", "leak_messages")}
+    # As version 0.3 called it.
+    columns["leak_epsilon"] = "leak_messages"
     for sort, name in columns.items():
         rows = fmab.overview(data, sort=sort, descending=descending, **PRICES).records
         values = [row[name] for row in rows if row[name] == row[name]]

@@ -10,36 +10,45 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats
+import xarray as xr
 from altered import altered
+from ledgers import add_ledgers
 from plugs import Geometric, Greedy
 from scipy.integrate import quad
 from scipy.stats import gamma as gamma_law
 
 import fmab_jax as fmab
-from fmab_jax.algorithms import base
-from fmab_jax.algorithms.base import ACTIONS, collect_algorithms
+from fmab_jax.algorithms.base import Disclosure, Noise, Viewer, ViewKind, collect_algorithms
 from fmab_jax.analysis import accountant, privacy
-from fmab_jax.analysis.privacy import epsilon_at, laplace_sum_epsilon, privacy_ledger
-from fmab_jax.core import exchanges, laplace, ledgers
-from fmab_jax.core.ledgers import LAPLACE, OUTSIDE
+from fmab_jax.analysis.privacy import laplace_sum_epsilon, list_disclosures, privacy_ledger
+from fmab_jax.core import exchanges, laplace
 from fmab_jax.mechanisms import MECHANISMS
+from fmab_jax.mechanisms.bits import BITS
+from fmab_jax.mechanisms.laplace import LAPLACE
+from fmab_jax.run.facts import read_ledger
 
 RING = fmab.ddp_mab(1.0, "ring")
 
 
 def bits_sum_epsilon(bits, epsilon, delta=1e-6):
     """Returns the epsilon of one of so many bits in their sum."""
-    return epsilon_at(epsilon, bits, delta, ledgers.BITS)
+    return accountant.noise_epsilon((Noise(BITS, 1.0 / epsilon, bits),), delta)
 
 
 def laplace_share_epsilon(left, shares, scale, delta=1e-6):
     """Returns the epsilon of some shares of one Laplace variable."""
-    return epsilon_at(math.inf, 0, delta, shares=(1.0 / scale, left, shares))
+    return accountant.noise_epsilon((Noise(LAPLACE, scale, shares=(left, shares)),), delta)
 
 
 def stating(owner, *rows):
     """Returns a plug-in that states its ledger."""
     return altered(owner, ledger=lambda self, exchange: rows)
+
+
+def make_result(*ledgers):
+    """Returns a result of as many configurations, whose ledgers are rows each."""
+    places = xr.Dataset(coords={"epsilon": np.arange(len(ledgers))})
+    return add_ledgers(places, ledgers, ("epsilon",))
 
 
 def rows_of(algorithm, agents=50):
@@ -137,31 +146,31 @@ def test_only_what_one_laplace_variable_hides_leaks_less_up_to_delta(algorithm, 
     for row in privacy_ledger(algorithm, 5, 0.1):
         if row.viewer != "an agent":
             expected = 1.0 + 2.0 * math.log1p(-0.1) if over else 1.0
-            assert (row.over, row.epsilon_at_delta) == (over, pytest.approx(expected)), row
+            assert (row.number, row.epsilon_at_delta) == (over, pytest.approx(expected)), row
 
 
 def test_who_sees_what_of_the_paper():
     """Would catch a row left out, or a sum over other agents than those that are seen."""
     server, agents, actions = privacy_ledger(fmab.cdp_mab(0.02), 50)
-    assert (server.viewer, server.over, server.epsilon) == ("the server", 1, 1.0)
+    assert (server.viewer, server.number, server.epsilon) == ("the server", 1, 1.0)
     assert server.epsilon_at_delta == pytest.approx(1.0, abs=1e-5)
-    assert (agents.viewer, agents.over, agents.epsilon) == ("the agents", 49, 1.0)
+    assert (agents.viewer, agents.number, agents.epsilon) == ("the agents", 49, 1.0)
     assert actions.epsilon_at_delta == pytest.approx(0.358927689)
-    assert actions.viewer == OUTSIDE and actions.over == 50
+    assert actions.viewer == Viewer.OUTSIDER and actions.number == 50
 
     rows = rows_of(fmab.hdp_mab(1.0, "20,17,13:star"))
-    assert {who: row.over for who, row in rows.items()} == {
+    assert {who: row.number for who, row in rows.items()} == {
         "sinks, and agents that pass on": 1,
         "the server": 13,
         "the agents": 49,
-        OUTSIDE: 50,
+        Viewer.OUTSIDER: 50,
     }
     # Agents of the smaller component weigh more: those of the larger hide them less than it seems.
     rows = rows_of(fmab.hdp_mab(1.0, "40,10:complete", weights="components"))
-    assert (rows["the agents"].over, rows[OUTSIDE].over) == (9, 10)
+    assert (rows["the agents"].number, rows[Viewer.OUTSIDER].number) == (9, 10)
     assert all(row.epsilon == 50 for row in rows.values())
-    assert rows_of(fmab.single_mab(0.3)).keys() == {ACTIONS}
-    assert rows_of(fmab.single_mab(0.3))[ACTIONS].epsilon == 0.3
+    assert rows_of(fmab.single_mab(0.3)).keys() == {Viewer.WATCHERS}
+    assert rows_of(fmab.single_mab(0.3))[Viewer.WATCHERS].epsilon == 0.3
     assert rows_of(fmab.cdp_mab(epsilon_message=7.0))["the server"].epsilon == pytest.approx(7)
 
 
@@ -176,19 +185,19 @@ def test_an_agent_takes_out_its_own_message():
     assert outsider.epsilon_at_delta == laplace_sum_epsilon(2, 1 / 2) < 1.85
     rows = rows_of(fmab.cdp_mab(1.0))
     assert rows["the agents"].epsilon_at_delta == laplace_sum_epsilon(49, 1 / 50)
-    assert rows_of(fmab.cdp_mab(1.0), 1).keys() == {"the server", "the agents", ACTIONS}
+    assert rows_of(fmab.cdp_mab(1.0), 1).keys() == {"the server", "the agents", Viewer.WATCHERS}
     shares = rows_of(fmab.dist_dp_se(1.0))
-    assert shares.keys() == {"the server", "an agent", OUTSIDE}
+    assert shares.keys() == {"the server", "an agent", Viewer.OUTSIDER}
 
 
 def test_gossip_reaches_every_agent():
     """Would catch averages, which hold a neighbour's message, that the ledger says nothing of."""
     rows = privacy_ledger(fmab.ddp_mab(1.0, "ring", protocol="gossip"), 8)
-    assert [(row.viewer, row.observation, row.epsilon, row.over) for row in rows[:2]] == [
+    assert [(row.viewer, row.observation, row.epsilon, row.number) for row in rows[:2]] == [
         ("neighbours", "single messages", 8.0, 1),
         ("every agent", "averages that hold the message", 8.0, 1),
     ]
-    assert [row.viewer for row in rows[2:]] == [ACTIONS]
+    assert [row.viewer for row in rows[2:]] == [Viewer.WATCHERS]
 
 
 def test_loose_gossip_does_not_hide_in_the_noise_of_all():
@@ -196,32 +205,34 @@ def test_loose_gossip_does_not_hide_in_the_noise_of_all():
     loose = fmab.ddp_mab(1.0, "complete", protocol="gossip", tolerance=0.8)
     assert loose.exchange(8).wait == 0 and not loose.exchange(8).exact
     actions = privacy_ledger(loose, 8)[-1]
-    assert (actions.viewer, actions.epsilon, actions.over) == (ACTIONS, 8.0, 1)
+    assert (actions.viewer, actions.epsilon, actions.number) == (Viewer.WATCHERS, 8.0, 1)
     assert "the noise of few agents" in actions.why
     # Of two agents each holds the mean after one slot.
     pair = privacy_ledger(fmab.ddp_mab(1.0, "path", protocol="gossip", tolerance=0.4), 2)[-1]
-    assert (pair.viewer, pair.over) == (OUTSIDE, 2)
+    assert (pair.viewer, pair.number) == (Viewer.OUTSIDER, 2)
 
 
 def test_agents_that_are_drawn_anew_hide_each_other_once():
     """Would catch the sum over N agents taken for the sums of all rounds, where p < 1."""
     server, one, rounds, actions = privacy_ledger(fmab.cdp_mab(1.0, participation=0.3), 50)
     assert server.epsilon == rounds.epsilon == actions.epsilon == 15
-    assert (one.over, rounds.over, actions.over) == (14, 1, 1)
+    assert (one.number, rounds.number, actions.number) == (14, 1, 1)
     assert one.epsilon_at_delta < 0.7 * rounds.epsilon_at_delta
 
 
 def test_waits_bare_actions_unless_they_are_private():
     """Would catch actions that are said to be covered while agents wait by un-noised means."""
     for waits in (RING, fmab.hdp_mab(1.0, "25x2:ring"), fmab.hdp_mab(1.0, "25x2:path")):
-        assert rows_of(waits)[ACTIONS].epsilon == math.inf
-        assert all(row.epsilon == 50 for who, row in rows_of(waits).items() if who != ACTIONS)
-    private = rows_of(fmab.ddp_mab(1.0, "ring", private_waiting=True))[ACTIONS]
+        rows = rows_of(waits)
+        assert rows.pop(Viewer.WATCHERS).epsilon == math.inf
+        assert rows and all(row.epsilon == 50 for row in rows.values())
+    private = rows_of(fmab.ddp_mab(1.0, "ring", private_waiting=True))[Viewer.WATCHERS]
     # What an agent plays follows from its own noisy means.
-    assert (private.epsilon, private.over) == (50, 1)
+    assert (private.epsilon, private.number) == (50, 1)
     for none in (fmab.ddp_mab(1.0), fmab.ddp_mab(1.0, private_waiting=True), fmab.hdp_mab(1.0)):
-        assert (rows_of(none)[OUTSIDE].epsilon, rows_of(none)[OUTSIDE].over) == (50, 50)
-    assert rows_of(RING, 1)[ACTIONS].epsilon == 1.0
+        row = rows_of(none)[Viewer.OUTSIDER]
+        assert (row.epsilon, row.number) == (50, 50)
+    assert rows_of(RING, 1)[Viewer.WATCHERS].epsilon == 1.0
 
 
 # What covers actions with epsilon = 0.5, of 50 agents; the others have no noise.
@@ -240,7 +251,7 @@ def test_every_algorithm_states_who_sees_what(name):
     owner = collect_algorithms()[name]
     private = "epsilon" in owner.__dataclass_fields__
     rows = privacy_ledger(owner(0.5) if private else owner(), 50)
-    assert rows[-1].viewer in (ACTIONS, OUTSIDE) and all(row.why for row in rows)
+    assert rows[-1].viewer in (Viewer.WATCHERS, Viewer.OUTSIDER) and all(row.why for row in rows)
     if not private and name not in COVERED:
         assert all(row.epsilon == math.inf for row in rows)
     if name in COVERED:
@@ -279,11 +290,11 @@ def test_what_somebody_else_changes_has_no_bound():
         rows = privacy_ledger(algorithm, 5, colluding=2)
         assert all(row.epsilon == math.inf for row in rows), algorithm
     viewers = [row.viewer for row in privacy_ledger(Geometric(), 5)]
-    assert viewers == ["anybody who gets messages", ACTIONS]
+    assert viewers == ["anybody who gets messages", Viewer.WATCHERS]
     # Other epochs, decided by what the server has sent, change nothing.
     longer = altered(fmab.cdp_mab, pulls_per_arm=staticmethod(lambda epoch: epoch.previous + 100.0))
     assert privacy_ledger(longer(1.0), 5) == privacy_ledger(fmab.cdp_mab(1.0), 5)
-    stated = stating(fmab.cdp_mab, base.Disclosure("anybody", "all", 7.0, "because"))
+    stated = stating(fmab.cdp_mab, Disclosure("anybody", "messages", 7.0, "because"))
     assert privacy_ledger(stated(1.0), 5, colluding=2)[-1].epsilon == 7.0
 
 
@@ -301,7 +312,7 @@ def test_who_sees_messages_and_has_no_row_is_added():
         fmab.dp_se, exchange=lambda self, agents: dataclasses.replace(server(agents), views=())
     )
     first, *found = [(row.viewer, row.epsilon, row.why) for row in privacy_ledger(heard(0.5), 5)]
-    assert first[:2] == (ACTIONS, 0.5)
+    assert first[:2] == (Viewer.WATCHERS, 0.5)
     assert found == [(who, math.inf, "not stated") for who in ("the server", "the agents")]
     anybody = privacy_ledger(relayed(0.5), 5)[-1]
     assert (anybody.viewer, anybody.epsilon) == ("anybody who gets messages", math.inf)
@@ -309,29 +320,36 @@ def test_who_sees_messages_and_has_no_row_is_added():
     assert len(privacy_ledger(fmab.ldp_ucb(0.5, pooled=True), 5)) == 2
 
 
+def hide(epsilon, number=1):
+    """Returns Laplace noises that leak epsilon each; of none, the thousandth of one."""
+    noise = Noise(LAPLACE, 1.0 / epsilon, number)
+    return epsilon, (noise if epsilon < math.inf else Noise(LAPLACE, 1.0, shares=(1, 1000)),)
+
+
 @pytest.mark.parametrize(
     "leaks, text",
     [
-        ([(math.inf, 1), (math.inf, 1)], "no bound"),
-        ([(math.inf, 1), (0.5, 1)], "ε = 0.5 to no bound"),
-        ([(2.0, 1), (0.5, 1), (1.0, 1)], "ε = 0.5 to 2"),
-        ([(3.0, 1), (3.0, 1)], "ε = 3"),
-        ([(math.inf, 6), (1.5, 6)], "ε = 1.5 to no bound, and {} to no bound up to δ = 10⁻⁶"),
+        ([(math.inf, ()), (math.inf, ())], "no bound"),
+        ([(math.inf, ()), (0.5, ())], "ε = 0.5 to no bound"),
+        ([hide(2.0), hide(0.5), hide(1.0)], "ε = 0.5 to 2"),
+        ([hide(3.0), hide(3.0)], "ε = 3"),
+        (
+            [hide(math.inf), hide(1.5, 6)],
+            "ε = 1.5 to no bound, and {} to no bound up to δ = 10⁻⁶",
+        ),
     ],
 )
 def test_the_epsilons_of_several_configurations_have_two_ends(leaks, text):
     """Would catch a bound that is kept back since another has none, or "no bound" left out."""
     low = f"{laplace_sum_epsilon(6, 1 / 1.5):.3g}"
-    row = {
-        "viewer": "every agent",
-        "observation": "sums",
-        "source": "here",
-        "why": "",
-        "title": "mine",
-    }
-    ledger = json.dumps([{**row, "leaks": [(None if e == math.inf else e, n) for e, n in leaks]}])
-    assert privacy.write_table(ledger)[0][0]["epsilon"] == text.format(low)
-    lines = " ".join(map(str.strip, privacy.write_lines(ledger)))
+    rows = [
+        Disclosure("every agent", "sum", epsilon, "", noises, "here", "sums")
+        for epsilon, noises in leaks
+    ]
+    told = make_result(*([row] for row in rows))
+    (row,), _ = privacy.write_table(told)
+    assert row["epsilon"] == text.format(low)
+    lines = " ".join(map(str.strip, privacy.write_lines(told)))
     assert f" every agent, sums: {text.format(low)} " in f"{lines} "
 
 
@@ -340,7 +358,8 @@ def test_a_coalition_takes_its_noise_out_of_a_sum():
     for size in (1, 10, 49):
         *others, last = privacy_ledger(fmab.cdp_mab(0.5), 50, colluding=size)
         assert others == privacy_ledger(fmab.cdp_mab(0.5), 50)
-        assert last.viewer == f"{size} agent{'s' * (size > 1)} together" and last.over == 50 - size
+        assert last.label == f"{size} agent{'s' * (size > 1)} together"
+        assert (last.viewer, last.members, last.number) == (Viewer.COALITION, size, 50 - size)
         assert last.epsilon == 25.0
         assert last.epsilon_at_delta == laplace_sum_epsilon(50 - size, 1 / 25)
     # One agent is the agent that the ledger has anyway.
@@ -366,12 +385,12 @@ def test_a_coalition_takes_its_noise_out_of_a_sum():
 def test_a_coalition_sees_the_most_that_one_of_them_sees(algorithm, epsilon, observation):
     """Would catch sums where agents get single messages, and the least of what is seen."""
     last = privacy_ledger(algorithm, 10, colluding=3)[-1]
-    assert (last.viewer, last.epsilon, last.observation) == (
+    assert (last.label, last.epsilon, last.observation) == (
         "3 agents together",
         epsilon,
         observation,
     )
-    assert last.over == (algorithm.name != "uniform_play")
+    assert last.number == (0.0 < epsilon < math.inf)
 
 
 @pytest.mark.parametrize(("agents", "expected"), [(50, 1.034), (10, 1.188), (5, 1.443), (3, 1.994)])
@@ -381,11 +400,11 @@ def test_an_agent_takes_its_share_out_of_a_secure_sum(agents, expected):
     assert (server.epsilon, agent.viewer, outsider.epsilon) == (1.0, "an agent", 1.0)
     assert agent.epsilon == pytest.approx(expected, abs=5e-4)
     # Another law hides it than that of whole variables: no smaller epsilon follows.
-    assert (agent.over, agent.epsilon_at_delta) == (0, agent.epsilon)
-    told = json.dumps([{**server._asdict(), "leaks": [[agent.epsilon, 0]]}])
-    assert f"ε = {agent.epsilon:.3g}\n" in "\n".join([*privacy.write_lines(told), ""])
+    assert (agent.number, agent.epsilon_at_delta) == (0, agent.epsilon)
+    told = make_result(list_disclosures(fmab.dist_dp_se(1.0), agents)[0])
+    assert f"  an agent: ε = {agent.epsilon:.3g}" in privacy.write_lines(told)
     one = privacy_ledger(fmab.dist_dp_se(1.0), agents, colluding=1)[-1]
-    assert (one.epsilon, one.viewer) == (agent.epsilon, "1 agent together")
+    assert (one.epsilon, one.label) == (agent.epsilon, "1 agent together")
     assert one.observation == f"sums over {agents} agents, less their own shares of the noise"
 
 
@@ -423,10 +442,10 @@ def test_a_coalition_is_never_guessed():
 
     def relays(self, agents):
         usual = fmab.cdp_mab.exchange(self, agents)
-        return dataclasses.replace(usual, views=(*usual.views, exchanges.View("relays", 5)))
+        return dataclasses.replace(usual, views=(*usual.views, exchanges.View("neighbours", 5)))
 
     relayed = privacy_ledger(altered(fmab.cdp_mab, exchange=relays)(1.0), 50, colluding=3)[-1]
-    assert (relayed.epsilon, relayed.over) == (50.0, 1)
+    assert (relayed.epsilon, relayed.number) == (50.0, 1)
     assert privacy_ledger(fmab.fed_ucb(1.0, "ring"), 9, colluding=3)[-1].epsilon == 1.0
     assert privacy_ledger(fmab.gosine(), 9, colluding=3)[-1].epsilon == math.inf
 
@@ -466,13 +485,16 @@ def test_compositions_bound_those_of_another_accountant(row):
     """Would catch a rho, a mu or a sum of epsilons that promises more than messages keep."""
     law, scale, messages = row["name"], row["scale"], row["messages"]
     pure = 1.0 / scale if law in ("laplace", "discrete_laplace") else math.inf
-    noise = (LAPLACE, None) if law == "laplace" else (law, (scale,))
-    leak = accountant.leak_of(pure, 1, row["delta"], *noise, rewards=messages, distinct=True)
+    noises = (Noise(MECHANISMS.parse(law, "mechanism"), scale),)
+    shown = Disclosure(Viewer.SERVER, ViewKind.MESSAGES, pure, "", noises)
+    whole, half = (
+        accountant.leak_terms(shown, row["delta"], rewards=rewards, is_distinct=True)
+        for rewards in (messages, messages // 2)
+    )
     # The library rounds the loss of each message up, by 1e-4 at most.
-    assert leak.epsilon_at_delta > row["epsilon"] - 1e-4 * messages
+    assert whole.epsilon_at_delta > row["epsilon"] - 1e-4 * messages
     if law == "gaussian":
-        assert leak.epsilon_at_delta == pytest.approx(row["epsilon"], abs=1e-4 * messages)
-    half = accountant.leak_of(pure, 1, row["delta"], *noise, rewards=messages // 2, distinct=True)
+        assert whole.epsilon_at_delta == pytest.approx(row["epsilon"], abs=1e-4 * messages)
     assert half.epsilon_at_delta < row["epsilon"]
 
 
@@ -495,13 +517,14 @@ def test_shares_end_at_the_whole_variable_and_at_the_pure_epsilon():
 def test_bits_leak_more_up_to_delta_than_laplace_noise():
     """Would catch the law of one Laplace variable, .78928, in the ledger of random bits."""
     for row in privacy_ledger(fmab.ldp_ucb(1.0, bits=True), 5, 0.1, colluding=2):
-        assert (row.over, row.law) == (1, ledgers.BITS)
+        assert row.noises == (Noise(BITS, 1.0),)
         assert row.epsilon_at_delta == pytest.approx(0.8529051, abs=1e-7)
     # With pooled sums actions follow from sums; together agents see every released reward.
     pooled = fmab.ldp_ucb(1.0, bits=True, pooled=True)
     _, actions, together = privacy_ledger(pooled, 50, colluding=2)
-    assert (actions.viewer, actions.epsilon_at_delta) == (OUTSIDE, bits_sum_epsilon(50, 1.0))
-    assert (together.observation, together.over) == ("every released reward", 1)
+    assert actions.viewer == Viewer.OUTSIDER
+    assert actions.epsilon_at_delta == bits_sum_epsilon(50, 1.0)
+    assert (together.observation, together.number) == ("every released reward", 1)
 
 
 def test_a_title_says_no_noise_only_where_that_is_stated():
@@ -521,27 +544,50 @@ def test_results_have_their_ledger(tmp_path, uncomputed):
     """Would catch a ledger that a file loses, and a sweep that shows only one end."""
     problem = fmab.Problem([0.2, 0.8], agents=6)
     data = fmab.simulate(fmab.ddp_mab(0.5, "ring"), problem, 200, 2)
-    messages, actions = json.loads(fmab.load(fmab.save(data, tmp_path / "a.nc")).attrs["ledger"])
-    assert (messages["leaks"], actions["leaks"]) == ([[3.0, 1]], [[None, 1]])
+    read = fmab.load(fmab.save(data, tmp_path / "a.nc"))
+    messages, actions = read_ledger(read.ledger.item()).rows
+    assert (messages.epsilon, messages.noises) == (3.0, (Noise(LAPLACE, 1 / 3.0),))
+    assert (actions.epsilon, actions.noises) == (math.inf, ())
     options = {"epsilon": [0.25, 0.5, 1], "graph": ["ring", "complete"], "seeds": 2}
-    swept = uncomputed("ddp", problem, horizon=200, **options).attrs["ledger"]
-    table = [(row["observation"], row["where"], row["leaks"]) for row in json.loads(swept)]
+    swept = uncomputed("ddp", problem, horizon=200, **options)
+    rows = {text: read_ledger(text).rows for text in swept.ledger.values.flat}
+    table = [
+        [
+            [(row.epsilon, row.number) for row in rows[text]]
+            for text in swept.ledger.sel(graph=graph).values
+        ]
+        for graph in options["graph"]
+    ]
     assert table == [
-        ("single messages", "", [[1.5, 1], [6.0, 1]]),
-        ("actions", "graph ring", [[None, 1]]),
-        ("actions", "graph complete", [[1.5, 6], [6.0, 6]]),
+        [[(pure, 1), (math.inf, 0)] for pure in (1.5, 3.0, 6.0)],
+        [[(pure, 1), (pure, 6)] for pure in (1.5, 3.0, 6.0)],
     ]
     low, high = (laplace_sum_epsilon(6, 1 / pure) for pure in (1.5, 6.0))
-    epsilons = [row["epsilon"] for row in privacy.write_table(swept)[0]]
-    assert epsilons[:2] == ["ε = 1.5 to 6", "no bound"]
-    assert f"{low:.3g} to {high:.3g} up to δ = 10⁻⁶" in epsilons[2]
+    table = privacy.write_table(swept)[0]
+    assert [(row["viewer"], row["observation"], row["where"]) for row in table] == [
+        ("every agent", "single messages", ""),
+        (Viewer.WATCHERS, "", "graph ring"),
+        (Viewer.OUTSIDER, "", "graph complete"),
+    ]
+    epsilons = [row["epsilon"] for row in table]
+    assert epsilons == [
+        "ε = 1.5 to 6",
+        "no bound",
+        f"ε = 1.5 to 6, and {low:.3g} to {high:.3g} up to δ = 10⁻⁶",
+    ]
 
 
-def test_ledgers_of_older_files_are_read():
+def test_ledgers_of_older_files_are_read(tmp_path):
     """Would catch results of version 0.2 whose ledger cannot be shown: other keys."""
+    problem = fmab.Problem([0.2, 0.8], agents=6)
+    data = fmab.simulate(fmab.cdp_mab(0.5), problem, 200, 2)
     row = {"who": "the server", "what": "sums", "leaks": [[1.0, 1]], "why": "", "source": ""}
-    (table,), _ = privacy.write_table(json.dumps([row]))
-    assert (table["viewer"], table["observation"]) == ("the server", "sums")
+    older = data.drop_vars(["leak_messages", "leak_messages_delta", "ledger"])
+    older.attrs["ledger"] = json.dumps([row])
+    read = fmab.load(fmab.save(older, tmp_path / "a.nc"))
+    assert "ledger" not in read.attrs
+    assert privacy.write_table(read) == privacy.write_table(data)
+    assert fmab.overview(read).rows == fmab.overview(data).rows
 
 
 # ---------------------------------------------------------------------------------------------
@@ -567,12 +613,12 @@ def divergence_of_laplace(epsilon, shifts, scale=1.0):
 def test_terms_of_one_reward():
     """Would catch a term of another scale, number of noises or range, and one that is made up."""
     server, agents, _ = privacy_ledger(gaussian(), 50)
-    assert server.mu == pytest.approx(1.0 / server.scale, rel=1e-12)
+    assert server.mu == pytest.approx(1.0 / server.noises[0].scale, rel=1e-12)
     assert agents.mu == pytest.approx(server.mu / 7.0, rel=1e-12)
     assert agents.rho == pytest.approx(agents.mu**2 / 2.0, rel=1e-12)
     assert all(row.rho == 0.5 and row.mu == math.inf for row in privacy_ledger(fmab.kl_se(1.0), 5))
     skellam = privacy_ledger(fmab.kl_se(1.0, mechanism="skellam"), 5)[0]
-    assert skellam.rho == pytest.approx(1.01 * 0.5 / skellam.scale**2, rel=1e-2)
+    assert skellam.rho == pytest.approx(1.01 * 0.5 / skellam.noises[0].scale ** 2, rel=1e-2)
     assert skellam.mu == math.inf
     bare = privacy_ledger(fmab.thompson(), 5)
     assert all(row.rho == row.mu == math.inf for row in bare)
@@ -635,7 +681,7 @@ def test_messages_compose_only_where_a_reward_is_in_one():
 
 def lines_of(algorithm, problem):
     """Returns the printed ledger of a result."""
-    return privacy.write_lines(fmab.simulate(algorithm, problem, 100, 1).ledger)
+    return privacy.write_lines(fmab.simulate(algorithm, problem, 100, 1))
 
 
 def test_results_print_other_terms_of_noise_without_pure_epsilon():

@@ -1,92 +1,115 @@
 """What a comparison says of the runs besides their regret: leaks, views and links."""
 
-import json
 import math
 
 import numpy as np
 import pytest
 import sizes
 import xarray as xr
+from ledgers import add_ledgers, make_gaussian_row, make_row
 
 import fmab_jax as fmab
 from fmab_jax.algorithms.base import ledger_of
 from fmab_jax.analysis import statements
-from fmab_jax.analysis.costs import NO_MESSAGES, Cost, read_cost, read_exposure, write_leak
+from fmab_jax.analysis.costs import NO_MESSAGES, Cost, read_cost, read_exposure
 from fmab_jax.analysis.statements import Comparison, Participant, Question, write_p_value
+from fmab_jax.parameters import ViewKind
 
 
-def stated(rows, leak, links=((1, 2, 4), (5, 6, 8)), **more):
+def stated(rows, links=((1, 2, 4), (5, 6, 8))):
     """A result that says so much of its ledger; links of two seeds on three meters at T."""
-    ledger = [{"observation": what, "leaks": [[epsilon, 1]]} for what, epsilon in rows]
-    return xr.Dataset(
+    data = xr.Dataset(
         {"links": (("seed", "time", "meter"), np.array([[[0, 0, 0], row] for row in links]))},
         {"priced": ("meter", [False, True, False]), "side": ("meter", ["server", "peer", "peer"])},
-        {"ledger": json.dumps(ledger), "epsilon_message": leak, **more},
     )
+    return add_ledgers(data, [[make_row(*each) for each in rows]])
 
 
 def test_the_leak_is_that_of_who_is_told_most():
     """Would catch actions taken for messages, the least view, and a meter without a price."""
-    both = [("sums over 9 agents", 0.5), ("single messages", 4.5), ("actions", None)]
-    found = read_cost(stated(both, 4.5))
+    both = [("sums over 9 agents", 0.5), ("single messages", 4.5), ("actions", math.inf)]
+    found = read_cost(stated(both))
+    assert found[:4] == (4.5, 0.0, ViewKind.MESSAGES, "single messages")
     # Links to the server always have a price; of the peers' meters, one has.
-    assert found[:3] == (4.5, "single messages", (1 + 2 + 5 + 6) / 2)
-    open_ = read_cost(stated([("messages", None), ("sums over 9 agents", 2.0)], math.inf))
-    assert open_[:2] == (math.inf, "messages")
-    assert read_cost(stated([("actions", 1.0)], 1.0))[:2] == (0.0, NO_MESSAGES)
-    # What is stated of privacy claims nothing that the ledger does not.
-    assert read_cost(stated([("messages", None)], 0.5)).leak == math.inf
-    # A ledger of several configurations leaves it to the coordinate of one, but for its least.
-    several = stated(both, 99.0)
-    ledger = json.loads(several.attrs["ledger"])
-    ledger[1]["leaks"] = [[4.5, 1], [9.0, 1], [None, 1]]
-    several.attrs["ledger"] = json.dumps(ledger)
-    for said, leak in ((9.0, 9.0), ("none", math.inf), (1.0, 4.5)):
-        assert read_cost(several.assign_coords(epsilon_message=said)).leak == leak
+    assert found.links == (1 + 2 + 5 + 6) / 2
+    open_ = read_cost(stated([("messages", math.inf), ("sums over 9 agents", 2.0)]))
+    assert open_[:4] == (math.inf, 0.0, ViewKind.MESSAGES, "messages")
+    silent = read_cost(stated([("actions", 1.0)]))
+    assert silent[:4] == (0.0, 0.0, None, NO_MESSAGES)
+    up_to = add_ledgers(stated(both), [[make_row("actions", 1.0), make_gaussian_row()]])
+    found = read_cost(up_to)
+    assert found[:4] == (float(up_to.leak_messages), 1e-6, ViewKind.MESSAGES, "single messages")
+    assert 1 < found.leak < 2
 
 
-def merged(rows, **coords):
-    """A configuration of a sweep whose ledger has rows (title, what, where)."""
-    ledger = [
-        {"title": title, "observation": what, "where": where, "leaks": [[1.0, 1]]}
-        for title, what, where in rows
-    ]
-    return stated([], 3.0).assign_attrs(ledger=json.dumps(ledger)).assign_coords(coords)
+def test_a_ledger_tells_of_its_own_leak_alone():
+    """Would catch view and trust of another run where runs were joined, or of an old plug-in."""
+    data = stated([("sums over 9 agents", 0.5), ("single messages", 4.5)])
+    others = data.assign(leak_messages=9.0), data.assign(leak_messages_delta=1e-6)
+    others += data.drop_vars("ledger"), data.assign(leak_messages=math.nan)
+    for other in others:
+        found = read_cost(other)
+        stated_leak = float(other.leak_messages), float(other.leak_messages_delta)
+        np.testing.assert_equal(found[:2], stated_leak)
+        assert (found.view, found.observation, found.trust) == (None, "", "")
+        assert np.isnan(fmab.add_leaks(other.assign(seeds=2)).leak_sum)
+    assert np.isnan(read_cost(data.drop_vars("leak_messages")).leak)
 
 
-POOLED = [("T", "actions", ""), ("T", "messages", "pooled True")]
-NOISY = [
-    ("T", "single messages", "epsilon 0.5 or 1, graph 2,3:ring or star"),
-    ("T", "messages", "epsilon none"),
-    ("T", "actions", ""),
-]
-BOTH = [
-    ("CDP-MAB", "single messages", ""),
-    ("Dist-DP-SE", "sums over 4 agents", ""),
-    ("Single-agent MAB", "actions", ""),
-]
+FACTS = ("leak", "delta", "view", "observation", "trust", "has_open_actions")
+GAUSSIAN = {"mechanism": "gaussian", "delta": 1e-3}
+SWEPT = {
+    "algorithms": (
+        {"cdp": fmab.cdp_mab(0.5), "sums": fmab.dist_dp_se(1), "alone": fmab.single_mab(1)},
+        {},
+    ),
+    "noise": (fmab.cdp_mab, {"epsilon": [0.5, 1.0, None]}),
+    "pooled": (fmab.ucb1, {"pooled": [True, False]}),
+    "graphs": (fmab.ddp_mab, {"epsilon": [0.5, None], "graph": ["ring", "complete"]}),
+    "laws": (fmab.kl_se, {"epsilon": 1, "mechanism": ["laplace", "gaussian"], "delta": 1e-3}),
+}
 
 
-@pytest.mark.parametrize(
-    ("rows", "coords", "view"),
-    [
-        (POOLED, {"pooled": "True"}, "messages"),
-        (POOLED, {"pooled": "False"}, NO_MESSAGES),
-        (POOLED, {}, ""),  # which of the two it is was dropped
-        (NOISY, {"epsilon": 1.0, "graph": "star"}, "single messages"),
-        (NOISY, {"epsilon": "0.5", "graph": "2,3:ring"}, "single messages"),
-        (NOISY, {"epsilon": "none", "graph": "star"}, "messages"),
-        (NOISY, {"epsilon": 1.0, "graph": "path"}, NO_MESSAGES),
-        (BOTH, {"algorithm": "cdp"}, "single messages"),
-        (BOTH, {"algorithm": "dist_dp_se"}, "sums over 4 agents"),
-        (BOTH, {"algorithm": "single"}, NO_MESSAGES),
-        (BOTH, {"algorithm": "somebody's"}, ""),
-        (BOTH, {}, ""),
-    ],
-)
-def test_the_ledger_of_a_sweep_is_read_for_one_configuration(rows, coords, view):
-    """Would catch what one algorithm, or one value, tells told of another."""
-    assert read_cost(merged(rows, **coords)).view == view
+def list_alone(algorithm, parameters):
+    """Returns the algorithm of every configuration, the last parameter varying first."""
+    if isinstance(algorithm, dict):
+        return [*algorithm.values()]
+    if algorithm is fmab.kl_se:
+        return [fmab.kl_se(1), fmab.kl_se(1, **GAUSSIAN)]
+    if algorithm is fmab.ddp_mab:
+        cells = [(e, g) for e in parameters["epsilon"] for g in parameters["graph"]]
+        return [fmab.ddp_mab(e, graph=g) for e, g in cells]
+    ((name, values),) = parameters.items()
+    return [algorithm(**{name: value}) for value in values]
+
+
+@pytest.mark.parametrize("case", SWEPT)
+def test_each_configuration_has_a_ledger_of_its_own(case, uncomputed, tmp_path):
+    """Would catch what one algorithm, or one value, tells told of another: in a sweep, a part of
+    it, a single cell, its file, and its table."""
+    algorithm, parameters = SWEPT[case]
+    how = {"horizon": 300, "times": 3, "seeds": 2}
+    data = uncomputed(algorithm, **sizes.SMALL, **parameters, **how)
+    problem = fmab.Problem.uniform(**sizes.SMALL)
+    alone = [fmab.simulate(each, problem, **how) for each in list_alone(algorithm, parameters)]
+    due = [[getattr(read_exposure(run), name) for name in FACTS] for run in alone]
+    assert len({str(facts) for facts in due}) > 1
+    dims = [*data.seeds.dims]
+    table = fmab.final_table(data)
+    loaded = fmab.load(fmab.save(data.load(), tmp_path / "x.nc"))
+    places = [*np.ndindex(data.seeds.shape)]
+    for place, facts, run in zip(places, due, alone, strict=True):
+        at = dict(zip(dims, place, strict=True))
+        slices = {name: [index] for name, index in at.items()}
+        labels = {name: data[name].values[index] for name, index in at.items()}
+        cells = [
+            whole.isel(at) for whole in (data, table, loaded, data.transpose(..., *dims[::-1]))
+        ]
+        cells += [data.sel(labels), data.isel(slices).isel(dict.fromkeys(dims, 0))]
+        for cell in cells:
+            assert [getattr(read_exposure(cell), name) for name in FACTS] == facts
+        sums = [fmab.add_leaks(whole).leak_sum for whole in (data.isel(at), table.isel(at), run)]
+        np.testing.assert_array_equal(sums[:2], [sums[2]] * 2)
 
 
 def test_p_values_are_written():
@@ -140,6 +163,12 @@ def test_one_plain_sentence(changes, sentence):
 ONE, SUM = "single messages", "sums over 50 agents"
 
 
+def spent(leak, observation, links=math.nan, delta=0.0, trust=""):
+    """The cost of a run, whose view is that of its words."""
+    view = None if observation == NO_MESSAGES else make_row(observation, leak).view
+    return Cost(leak, delta, view, observation, links, trust)
+
+
 @pytest.mark.parametrize(
     ("first", "second", "text"),
     [
@@ -147,12 +176,30 @@ ONE, SUM = "single messages", "sums over 50 agents"
         ((50, ONE, 250), (1, SUM, 639), f"leak ε = 50 ({ONE}) and 1 ({SUM}); links 250 and 639"),
         ((0, NO_MESSAGES, 0), (0, NO_MESSAGES, 0), "leak nothing each; links 0 each"),
         ((math.inf, ONE, 7), (math.inf, ONE, 7), f"leak no bound each ({ONE}); links 7 each"),
+        (
+            *((1.7099, ONE, 7, 1e-6), (1.7099, ONE, 7, 1e-6)),
+            f"leak (ε, δ) = (1.71, 10⁻⁶) each ({ONE}); links 7 each",
+        ),
+        (
+            *((1.7099, ONE, 7, 1e-6), (5, SUM, 7)),
+            f"leak (ε, δ) = (1.71, 10⁻⁶) ({ONE}) and ε = 5 ({SUM}); links 7 each",
+        ),
+        # A smaller epsilon up to a delta is not less, and not more.
+        (
+            *((1.7099, ONE, 7, 1e-6), (5, ONE, 7)),
+            f"leak (ε, δ) = (1.71, 10⁻⁶) and ε = 5 ({ONE}); links 7 each",
+        ),
+        (
+            *((1, ONE, 7, 1e-6), (1, SUM, 7, 1e-6)),
+            f"leak (ε, δ) = (1, 10⁻⁶) ({ONE}) and (1, 10⁻⁶) ({SUM}); links 7 each",
+        ),
         ((), (), ""),
     ],
 )
 def test_leaks_and_links_of_two_runs_are_written(first, second, text):
-    """Would catch one leak for both, views left out, sizes of unlike views, or numbers swapped."""
-    found = made((Cost(*first), Cost(*second)))
+    """Would catch one leak for both, views left out, sizes of unlike views, numbers swapped, or an
+    epsilon without its delta."""
+    found = made([spent(*each) if each else UNKNOWN for each in (first, second)])
     assert found.sentence == f"{made().sentence}{'; ' * bool(text)}{text}"
 
 
@@ -164,16 +211,42 @@ def test_leaks_and_links_of_two_runs_are_written(first, second, text):
         ((0, NO_MESSAGES, 1), (math.inf, ONE, 2), "less", f"nothing and no bound ({ONE})"),
         ((math.inf, ONE, 7), (2, ONE, 7), "more", f"no bound and ε = 2 ({ONE})"),
         ((math.inf, SUM, 7), (2, ONE, 7), "more", f"no bound ({SUM}) and ε = 2 ({ONE})"),
+        # Of equal epsilons that without delta is the smaller leak; no bound is more than any.
+        ((1, ONE, 7), (1, ONE, 7, 1e-6), "less", f"ε = 1 and (ε, δ) = (1, 10⁻⁶) ({ONE})"),
+        ((2, ONE, 7, 1e-6), (1, ONE, 7), "more", f"(ε, δ) = (2, 10⁻⁶) and ε = 1 ({ONE})"),
+        ((2, ONE, 7, 1e-6), (3, ONE, 7, 1e-6), "less", f"(ε, δ) = (2, 10⁻⁶) and (3, 10⁻⁶) ({ONE})"),
+        ((2, ONE, 7, 1e-6), (math.inf, ONE, 7), "less", f"(ε, δ) = (2, 10⁻⁶) and no bound ({ONE})"),
     ],
 )
 def test_of_unequal_leaks_the_sentence_is_about_regret_and_leak(first, second, size, text):
     """Would catch a verdict on regret alone where one leaks more, and which one turned round."""
-    costs = Cost(*first), Cost(*second)
-    links = f"links {' and '.join(dict.fromkeys(f'{each.links:.4g}' for each in costs))}"
+    costs = spent(*first), spent(*second)
+    numbers = [*dict.fromkeys(f"{each.links:.4g}" for each in costs)]
+    links = f"links {' and '.join(numbers)}{' each' * (len(numbers) == 1)}"
     for changes in ({}, {"adjusted": 0.2}, {"difference": -86.0}):
         start = made(**changes).sentence
         told = made(costs, **changes).sentence
-        assert told.startswith(f"{start}; p = 0.2 leaks {size}: {text}; {links}")
+        assert told == f"{start}; p = 0.2 leaks {size}: {text}; {links}"
+
+
+@pytest.mark.parametrize(
+    ("epsilons", "deltas"),
+    [((1, 1), (0.0, 1e-6)), ((1, 1), (1e-6, 1e-3)), ((1.7099, 1.71), (1e-6, 0.0))],
+)
+def test_unlike_deltas_are_never_alike(epsilons, deltas):
+    """Would catch a leak up to a delta called equal to one without, in either order."""
+    costs = [spent(e, ONE, 7, d) for e, d in zip(epsilons, deltas, strict=True)]
+    for pair in (costs, costs[::-1]):
+        leaks = made(pair).sentence.partition("; ")[2].partition("; links")[0]
+        assert "each" not in leaks and "δ) = (" in leaks
+
+
+def test_rounding_makes_no_leaks_unlike():
+    """Would catch epsilons that differ in a last digit told as more and less."""
+    costs = spent(1.0, ONE, 7, 1e-6), spent(1.0 - 1e-14, ONE, 7, 1e-6)
+    assert f"; leak (ε, δ) = (1, 10⁻⁶) each ({ONE}); " in made(costs).sentence
+    costs = spent(1.0, ONE, 7), spent(1.0 - 1e-6, ONE, 7)
+    assert "; p = 0.2 leaks more: " in made(costs).sentence
 
 
 def test_runs_and_sweeps_say_what_they_cost():
@@ -186,16 +259,17 @@ def test_runs_and_sweeps_say_what_they_cost():
     for number, heard in enumerate((1, 4)):
         cell = swept["curves"].isel(participation=number)
         found = read_cost(cell)
-        assert found[:2] == (0.5 * heard, "single messages")
+        assert found[:4] == (0.5 * heard, 0.0, ViewKind.MESSAGES, "single messages")
         rounds = cell.rounds_made.values.mean()
         assert found.links == pytest.approx(heard * rounds, rel=1e-12) and rounds > 0
         kept = read_cost(swept["summary"].isel(participation=number))
-        assert kept[:2] == found[:2] and kept.links == pytest.approx(found.links, rel=1e-12)
+        assert kept[:4] == found[:4] and kept.links == pytest.approx(found.links, rel=1e-12)
     (told,) = fmab.compare_all(swept["curves"])
     few, all_ = (read_cost(swept["curves"].isel(participation=n)) for n in (0, 1))
     pair = zip(told.participants, (few, all_), strict=True)
     for each, cost in pair:
-        assert (each.view, each.links, each.trust) == cost[1:] and each.leak == write_leak(cost)
+        told_of = each.leak, each.delta, each.view, each.observation, each.links, each.trust
+        assert told_of == cost[:6]
     assert "; p = 0.25 leaks less: ε = 0.5 and 2 (single messages); links " in told.sentence
     assert told.question.problem.startswith("agents 4, arms 3, problem drawn")
 
@@ -216,7 +290,7 @@ TRUSTS = ("nobody, up to the epsilon of a message", "a secure sum")
 def test_unlike_trust_is_said_of_two(leaks, trusts, said):
     """Would catch a gap between trust models told as one between algorithms."""
     first, second = (
-        Cost(leak, "messages", trust=trust) for leak, trust in zip(leaks, trusts, strict=True)
+        spent(leak, "messages", trust=trust) for leak, trust in zip(leaks, trusts, strict=True)
     )
     assert made((first, second)).sentence.partition(" trusted:")[1:] == said
 
@@ -245,19 +319,13 @@ SERVER = "the server and the agents, with messages"
 )
 def test_trust_is_that_of_the_configuration_that_ran(algorithm, trust):
     """Would catch all that a class can be told of one configuration."""
-    exchange = algorithm.exchange(4)
-    leak = algorithm.privacy(exchange)["epsilon_message"]
-    ledger = [
-        {**seen._asdict(), "leaks": [[seen.epsilon if seen.epsilon < math.inf else None, 1]]}
-        for seen in ledger_of(algorithm, exchange)
-    ]
-    attrs = {"ledger": json.dumps(ledger), "algorithm": algorithm.name, "epsilon_message": leak}
-    assert read_exposure(xr.Dataset(attrs=attrs)).trust == trust
+    rows = ledger_of(algorithm, algorithm.exchange(4))
+    assert read_exposure(add_ledgers(xr.Dataset(), [rows])).trust == trust
 
 
 def test_a_record_is_written_as_cells():
     """Would catch swapped columns, a leak of the other run, or an interval of another number."""
-    costs = (Cost(6, "messages", 38.125, "A"), Cost(math.inf, "sums", 190, "B"))
+    costs = spent(6, "messages", 38.125, 0.0, "A"), spent(math.inf, "sums", 190, 0.0, "B")
     found = made(costs, at="<b>", lower=-85.5, percent_lower=-3.25)
     cells = found.cells()
     assert [*cells.values()] == [
@@ -269,6 +337,8 @@ def test_a_record_is_written_as_cells():
         *("difference", "interval", "per cent", "interval of it", "p-value", "p-value, Holm"),
     ]
     assert found.cells("messages")["leaks ε"] == "6 and no bound"
+    up_to = made((spent(6, "messages", 38.125, 1e-6), costs[1]))
+    assert up_to.cells("messages")["leaks ε"] == "(6, 10⁻⁶) and no bound"
     assert found.method_note == "Paired by seed: Student's t of the differences; 100 seeds each"
     unknown = made(percent=math.nan, percent_lower=math.nan, percent_upper=math.nan).cells()
     assert unknown["per cent"] == unknown["interval of it"] == "–"

@@ -66,7 +66,7 @@ def test_words_name_two_runs(capsys, words, first, second):
     named = [("regret, first", "difference", "per cent", "p-value")]
     named += [("regret, second", "interval", "interval of it")]
     for row, run, names in zip(rows, result.participants, named, strict=True):
-        assert row[1:] == [run.leak, *(cells[name] for name in names)]
+        assert row[1:] == [f"{run.leak:.4g}", *(cells[name] for name in names)]
     numbers = [number(row[2]) for row in rows]
     numbers += [number(text.removesuffix(" %")) for text in rows[0][3:5]]
     expected = [*(run.mean for run in result.participants), result.difference, result.percent]
@@ -118,6 +118,35 @@ def test_conditions_choose_the_configurations(capsys):
     rows = rows[: rows.index([""])]
     # A row for each run.
     assert sorted(number(row[3]) for row in rows) == sorted(row["links_max"] for row in kept)
+
+
+@functools.cache
+def noisy():
+    """Returns a sweep of two laws of noise, of which one has no epsilon without delta."""
+    laws = {"mechanism": ["laplace", "gaussian"], "epsilon": 1, "delta": 1e-3}
+    return fmab.sweep("kl_se", **sizes.SMALL, **laws, **RUNS).load()
+
+
+def test_a_leak_up_to_delta_is_compared_as_one(capsys):
+    """Would catch (1.71, 10⁻⁶) written or judged as 1.71, or called that of another law; and a cell
+    that does not leak what the same configuration leaks alone."""
+    fmab.save(noisy(), "laws.nc")
+    problem = fmab.Problem.heterogeneous(**sizes.SMALL, spread=0.0)
+    algorithm = fmab.kl_se(1, mechanism="gaussian", delta=1e-3)
+    fmab.save(fmab.simulate(algorithm, problem, 10_000, 12, times=1), "gaussian.nc")
+    lines = said(capsys, "compare laws.nc").out.split("\n")
+    rows = [re.split(r"\s{2,}", line.strip()) for line in lines[6:8]]
+    names = ["mechanism = laplace", "mechanism = gaussian"]
+    assert [row[:2] for row in rows] == [[names[0], "1"], [names[1], "(1.71, 10⁻⁶)"]]
+    told = f"{names[0]} leaks less: ε = 1 and (ε, δ) = (1.71, 10⁻⁶) (single messages); links "
+    assert told in " ".join(" ".join(lines).split())
+    words = "compare laws.nc gaussian.nc --where mechanism=gaussian"
+    text = " ".join(said(capsys, words).out.split())
+    assert "leak (ε, δ) = (1.71, 10⁻⁶) each (single messages); links " in text
+    cell = noisy().sel(mechanism="gaussian")
+    pair = fmab.compare(cell, fmab.load("gaussian.nc"), labels=("cell", "alone"))
+    first, second = ((run.leak, run.delta, run.view, run.trust) for run in pair.participants)
+    assert first == second and first[1] == 1e-6 and pair.difference == 0
 
 
 def test_without_the_reference_the_first_configuration_is_compared():

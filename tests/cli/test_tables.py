@@ -46,12 +46,36 @@ def test_csv_has_all_digits_of_the_final_table(swept, written, capsys):
     for row, (spread, epsilon) in zip(rows, places, strict=True):
         cell = table.isel(spread=spread, epsilon=epsilon)
         names = ("regret", "regret_lower", "regret_upper", "cost", "seeds", "undecided")
-        for name in (*names, "leak_epsilon"):
+        for name in (*names, "leak_messages", "leak_messages_delta"):
             assert float(row[name]) == float(cell[name]), name
         assert float(row["links_server"]) == float(cell.links.sel(meter="server"))
         assert float(row["level"]) == 0.95
         assert float(row["epsilon_message"]) == (4 if epsilon == 0 else np.inf)
-        assert float(row["leak_epsilon"]) == (4 if epsilon == 0 else np.inf)
+        assert float(row["leak_messages"]) == (4 if epsilon == 0 else np.inf)
+        assert float(row["leak_messages_delta"]) == 0.0
+
+
+def test_a_leak_up_to_delta_is_a_pair_and_its_epsilon_is_filtered(folder, capsys):
+    """Would catch an epsilon without its delta, that of the first law, or a condition on what one
+    message is stated to leak."""
+    laws = {"mechanism": ["laplace", "gaussian"], "epsilon": 1, "delta": 1e-3}
+    data = fmab.sweep("kl_se", **sizes.SMALL, **laws, horizon=2000, **SMALL)
+    fmab.save(data.load(), "x.nc")
+    out = said(capsys, "show x.nc --columns mechanism leak leak_sum leak_actions").out
+    rows = [line.split() for line in out.split("\n") if "laplace" in line or "gaussian" in line]
+    views = fmab.add_leaks(data)
+    for row, place in zip(rows, (0, 1), strict=True):
+        leaks = [views[f"leak_{view}"].values[place] for view in ("sum", "actions")]
+        texts = [f"({leak:.4g}, 10⁻⁶)" for leak in leaks]
+        first = ["1", "(1.71, 10⁻⁶)"][place]
+        assert " ".join(row) == " ".join([["laplace", "gaussian"][place], first, *texts])
+    assert "(ε, δ) where it holds only up to δ" in " ".join(out.split())
+    for name in ("leak_messages", "leak", "leak_epsilon"):
+        out = said(capsys, f"show x.nc --where '{name}<=1.1' --columns mechanism").out
+        assert "laplace" in out and "gaussian" not in out.partition("\n\n")[2]
+    rows = list(csv.DictReader(io.StringIO(shown(capsys, "x.nc", "csv"))))
+    assert [float(row["leak_messages_delta"]) for row in rows] == [0.0, 1e-6]
+    assert "gaussian & (1.71, 10$^{-6}$) & " in shown(capsys, "x.nc", "latex")
 
 
 def test_a_run_shows_the_rows_that_keep_a_budget(folder, capsys, monkeypatch):

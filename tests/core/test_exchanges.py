@@ -7,6 +7,7 @@ import networkx as nx
 import numpy as np
 import protocols
 import pytest
+from refusals import refuses
 
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs
@@ -223,6 +224,16 @@ def test_who_sees_a_sum_over_how_many():
         ),
     ):
         assert [(view.viewer, view.over, view.is_member) for view in table.views] == views
+
+
+def test_viewers_are_those_that_a_ledger_knows():
+    """Would catch a viewer whom no row of a ledger is about, and a text that stays one."""
+    line = "^exchange.views.viewer='the second agent': must be 'the server' or 'the agents' or "
+    views = (exchange.View("the second agent", 1),)
+    refuses(line, exchange.Exchange, "told", 5, 5, views=views)
+    told = exchange.Exchange("told", 5, 5, views=[exchange.View("neighbours", 1)])
+    assert told.views == (exchange.View(exchange.Viewer.NEIGHBOURS, 1, False, ""),)
+    assert isinstance(told.views[0].viewer, exchange.Viewer)
 
 
 @pytest.mark.parametrize("agents", [1, 5, 100, 99_999])

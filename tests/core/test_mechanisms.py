@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.stats
 from draws import at_uniform, induced_cdf
+from refusals import refuses
 from scipy.integrate import quad
 
 import fmab_jax as fmab
@@ -22,6 +23,7 @@ from fmab_jax.mechanisms.laplace import Laplace
 from fmab_jax.mechanisms.skellam import Skellam
 
 ALL = Laplace(), Gaussian(), DiscreteLaplace(), Skellam()
+SMALL = fmab.Problem([0.5, 0.4], agents=5)
 SEEDS, DELTA = 100_000, 1e-6
 
 
@@ -282,3 +284,38 @@ def test_rewards_of_another_range_take_noise_that_scales(monkeypatch):
         fmab.cdp_mab(1.0, mechanism=Fixed()).check_noise(wide, 1.0)
     rows = fmab.privacy_ledger(fmab.kl_se(1.0, mechanism=Fixed(), split=True), 5)
     assert all("as claimed" in row.why for row in rows)
+
+
+@dataclass(frozen=True)
+class Uniform(fmab.Mechanism):
+    """Uniform noise, which hides a reward up to delta = 1 / (2 scale) alone; it does not say so."""
+
+    name, title = "uniform", "uniform"
+
+    def sample(self, words, lane, scale, draw=0):
+        return scale * (2.0 * keys.uniform(*words, lane, draw) - 1.0)
+
+    def epsilon(self, scale, count, delta):
+        return 0.0 if delta >= 0.5 / scale else math.inf
+
+
+@dataclass(frozen=True)
+class Stated(Uniform):
+    """The same, which says so."""
+
+    name, pure = "stated", False
+
+
+def test_noise_without_pure_epsilon_has_to_say_so():
+    """Would catch a scale that is doubled until it overflows, or a claim without delta."""
+    line = "^mechanism='uniform': must be noise whose epsilon at delta = 0 is finite; "
+    line += "state pure = False in Uniform: its epsilon needs a delta$"
+    refuses(line, Uniform().scale, 1.0, 0.1)
+    for algorithm in (fmab.kl_se(1.0, mechanism=Uniform()), fmab.cdp_mab(1.0, mechanism=Uniform())):
+        refuses("pure = False in Uniform", fmab.privacy_ledger, algorithm, 5)
+        refuses("pure = False in Uniform", fmab.simulate, algorithm, SMALL, 100, 2)
+    # The smallest scale at which a message leaks so little up to delta.
+    assert Stated().scale(1.0, 0.1) == pytest.approx(5.0)
+    row = fmab.privacy_ledger(fmab.kl_se(1.0, mechanism=Stated(), delta=0.1), 5, 0.1)[0]
+    assert (row.epsilon, row.epsilon_at_delta) == (math.inf, 0.0)
+    assert "as claimed" in row.why

@@ -11,10 +11,11 @@ from pages import reader, writers
 
 import fmab_jax as fmab
 from experiments import arena, arena_figures, arena_report, arena_settings, common, pictures
-from fmab_jax.algorithms.base import collect_algorithms
+from fmab_jax.algorithms.base import Noise, Viewer, collect_algorithms
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.analysis.words import write_count
-from fmab_jax.core import ledgers
+from fmab_jax.mechanisms.bits import BITS
+from fmab_jax.mechanisms.laplace import LAPLACE
 
 
 def test_everybody_takes_part():
@@ -88,8 +89,8 @@ def test_all_that_take_part_leak_what_is_asked_for(view):
 def test_what_a_released_reward_may_leak_in_a_sum_of_fifty():
     """Catches the ε of one release for one in a sum of 50, and bits taken for Laplace variables."""
     for law, wanted in (
-        (ledgers.BITS, {0.1: 0.1918, 0.3: 0.5002, 1.0: 1.2052}),
-        (ledgers.LAPLACE, {0.1: 0.2985, 0.3: 0.8438, 1.0: 2.6338}),
+        (BITS, {0.1: 0.1918, 0.3: 0.5002, 1.0: 1.2052}),
+        (LAPLACE, {0.1: 0.2985, 0.3: 0.8438, 1.0: 2.6338}),
     ):
         for leak, each in wanted.items():
             assert arena.message_leak(leak, 50, law) == pytest.approx(each, abs=5e-5)
@@ -104,7 +105,7 @@ def test_what_a_released_reward_may_leak_in_a_sum_of_fifty():
     alone = {name for name in absent if arena.LINE_UP[name].alone}
     assert set(absent) - alone == bare | {"demab_private"}
     for row in fmab.privacy_ledger(messages["ldp_bits_pooled"](1.0), 50)[1:]:
-        assert (row.viewer, row.over, row.law) == (ledgers.OUTSIDE, 50, ledgers.BITS)
+        assert (row.viewer, row.noises) == (Viewer.OUTSIDER, (Noise(BITS, 1.0, 50),))
     note = arena_report.write_note(arena.VIEWS["sums"])
     assert "for 2.63" in note and "for 1.28" in note and "for 1.21, whatever" in note
 

@@ -141,7 +141,7 @@ def test_an_epsilon_is_found_that_leaks_what_is_asked(contestant, view, leak, ag
     rows = fmab.privacy_ledger(contestant.build(found), agents)
     (worst,) = [row for row in rows if row.observation.startswith("sums")]
     assert worst.epsilon_at_delta == pytest.approx(leak, rel=1e-9)
-    assert agents * found > 2 * leak and worst.over == 49
+    assert agents * found > 2 * leak and worst.number == 49
 
 
 def test_who_has_no_epsilon_in_a_view_is_told_why():

@@ -144,7 +144,7 @@ def test_a_candidate_without_messages_is_no_leak():
     labels = [x.label for x in check_candidates(silent, Setting(PROBLEM, 2000, 1.0))]
     assert labels == ["uniform_play()", "kl_se()"]
     for loud, view in ((fmab.ucb1(), "actions"), (fmab.kl_se_graph(None, "ring"), "sum")):
-        with pytest.raises(Refusal, match="which leaks inf: must be configurations that leak"):
+        with pytest.raises(Refusal, match="which leaks without a bound: must be configurations"):
             check_candidates([loud], Setting(PROBLEM, 2000, 1.0, view))
 
 
@@ -233,6 +233,7 @@ def test_the_command_line_writes_a_command_that_runs(tmp_path, capsys):
     assert {"mean", "low", "high"} <= set(answer["regret"])
     assert {"mean", "p95", "max"} <= set(answer["links"])
     assert set(answer["leak"]) == {"messages", "sum", "actions"}
+    assert answer["delta"] == {"messages": 0.0, "sum": 1e-6, "actions": 1e-6}
     assert json.loads((tmp_path / "plan" / "plan.json").read_text()) == answer
     assert (tmp_path / "plan" / "race.png").read_bytes().startswith(b"\x89PNG")
     page = tmp_path / "plan.html"
@@ -251,6 +252,34 @@ def test_the_command_line_writes_a_command_that_runs(tmp_path, capsys):
     assert main([*command[1:], "--seeds", "20", "--no-figure", "--no-data"]) == 0
     assert main([*words[:-2], "--time", "soon"]) == 2
     assert "--time soon: must be a number and s, m or h" in capsys.readouterr().err
+
+
+def test_an_answer_says_the_delta_of_each_leak(tmp_path, capsys):
+    """Would catch an epsilon that reads as one without delta, in words, in plan.json and on the
+    page, and a view that nobody has."""
+    study = tmp_path / "study.toml"
+    study.write_text(
+        "algorithm = 'kl_se'\nhorizon = 300\nseeds = 2\n[problem]\nagents = 5\narms = 3\n"
+        "[parameters]\nepsilon = 1\nmechanism = 'gaussian'\nrounds = 1\n"
+    )
+    words = ["plan", "--agents", "5", "--arms", "3", "--horizon", "300", "--leak", "1"]
+    words += ["--candidates", str(study), "--max-seeds", "200", "--out", str(tmp_path / "plan")]
+    assert main(words) == 0
+    algorithm = fmab.kl_se(1, mechanism="gaussian", rounds=1)
+    leaks = {view: fmab.find_leak(algorithm, 5, view) for view in ("messages", "sum", "actions")}
+    texts = {view: f"({leak:.4g}, 10⁻⁶)" for view, leak in leaks.items()}
+    assert texts["messages"] == "(1, 10⁻⁶)"
+    told = ", ".join(f"{view} {text}" for view, text in texts.items())
+    assert f"  leak of one reward   {told}\n" in capsys.readouterr().out
+    kept = json.loads((tmp_path / "plan" / "plan.json").read_text())
+    assert kept["leak"] == leaks and kept["delta"] == dict.fromkeys(leaks, 1e-6)
+    assert main(["report", str(tmp_path / "plan"), "--out", str(tmp_path / "plan.html")]) == 0
+    page = (tmp_path / "plan.html").read_text("utf-8").replace("\u00a0", " ")
+    for view, text in texts.items():
+        assert re.search(rf"view of {view}\s*<[^.]*?{re.escape(text)}<", page), view
+    alone = fmab.plan(PROBLEM, 300, leak=1, view="actions", candidates=[fmab.dp_imed(1)])
+    assert alone.leak == {"messages": 0.0, "actions": 1.0}
+    assert alone.delta == {"messages": 0.0, "actions": 0.0}
 
 
 def test_several_files_of_means_count_with_the_error_that_they_show(tmp_path, capsys):

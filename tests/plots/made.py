@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import xarray as xr
+from ledgers import add_ledgers, make_row
 
 import fmab_jax as fmab
 from fmab_jax.analysis.audit import Audit, Finding, Histogram
@@ -94,18 +95,15 @@ def swept():
 
 
 def leaking(data, dims, leaks, view="single messages", actions=0.0):
-    """Adds what messages leak, over some parameters, and one epsilon of actions, to data."""
-    ends = sorted({float(np.min(leaks)), float(np.max(leaks))})
-    rows = [(view, ends), ("actions", [actions])]
-    ledger = [
-        {
-            **{"viewer": "the server", "observation": what, "why": "", "source": "", "where": ""},
-            "leaks": [[epsilon if epsilon < math.inf else None, 1] for epsilon in epsilons],
-        }
-        for what, epsilons in rows
-    ]
-    data = data.assign_attrs(ledger=json.dumps(ledger))
-    return data.assign_coords(epsilon_message=(dims, np.array(leaks, float)))
+    """Adds what messages leak, over some parameters, and one epsilon of actions, to data.
+
+    A leak that is a row stands for itself.
+    """
+    given = leaks if isinstance(leaks, list) else np.ravel(leaks)
+    rows = [leak if isinstance(leak, tuple) else make_row(view, float(leak)) for leak in given]
+    ledgers = [[each, make_row("actions", actions)] for each in rows]
+    message = np.reshape([each.epsilon for each in rows], [data.sizes[name] for name in dims])
+    return add_ledgers(data, ledgers, dims).assign_coords(epsilon_message=(dims, message))
 
 
 BAND = "90 % pointwise confidence band of the mean (Student t at every slot)"
@@ -153,6 +151,8 @@ def table(*, fold=3.0, cost_fold=5.0, noise=0.01, lost=0, worse=0, **swept):
         variables[f"{name}_lower"] = (dims, 0.8 * flags / 1000)
         variables[f"{name}_upper"] = (dims, 1.2 * flags / 1000 + 0.003)
     variables["links"] = ((*dims, "meter"), means["cost"][..., None] * [0.25, 0.5, 0.125])
+    unknown = np.full(shape, np.nan)
+    variables |= {f"leak_messages{end}": (dims, unknown) for end in ("", "_delta")}
     coords = dict(PRICED)
     for name, values in swept.items():
         kinds = {isinstance(value, str) for value in values}

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import xarray as xr
+from ledgers import make_gaussian_row
 from matplotlib.colors import to_rgb
 from matplotlib.text import Annotation
 from plots.made import BAND, EPSILONS, GRAPHS, LINEAR, caption, leaking, result, swept, table
@@ -185,13 +186,13 @@ def test_no_cell_beats_the_front(points, front):
 
 
 def test_the_front_takes_the_leak():
-    """Would catch a cell beaten by one that leaks more, and a line through cells of other leaks."""
+    """Would catch a cell beaten by one that leaks more, a line through cells of other leaks, and
+    what is stated of a message taken for the leak of a run."""
     points, leaks = [(1, 9), (2, 5), (2, 8), (2, 8), (3, 9)], [50.0, 50.0, 10.0, 20.0, 10.0]
-    data = leaking(cells_at(points), "epsilon", leaks)
-    # The leak of a message is not that of a run, which a table has.
-    same = plot_pareto(data.assign(leak_epsilon=("epsilon", np.full(5, 7.0))))
-    assert_front(same, points, [0, 1])
-    figure = plot_pareto(data.assign(leak_epsilon=("epsilon", leaks)))
+    same = leaking(cells_at(points), ["epsilon"], np.full(5, 7.0))
+    same = same.assign_coords(epsilon_message=("epsilon", leaks))
+    assert_front(plot_pareto(same), points, [0, 1])
+    figure = plot_pareto(leaking(cells_at(points), ["epsilon"], leaks))
     assert_front(figure, points, [0, 1, 2])
     assert len(figure.axes[0].lines[0].get_xdata()) == 0
     text = caption(figure)
@@ -199,8 +200,23 @@ def test_the_front_takes_the_leak():
     assert "front of cost, regret and leak at the same trust; 3 of 5 configurations" in text
     # A cell beats those of its own trust alone.
     cost, regret = np.array(points, float).T
-    trust = np.array([0, 0, 0, 1, 0])
-    assert pareto._find_front(cost, regret, np.array(leaks), trust).tolist() == [0, 1, 2, 3]
+    trust, pairs = np.array([0, 0, 0, 1, 0]), np.column_stack([leaks, np.zeros(5)])
+    assert pareto._find_front(cost, regret, pairs, trust).tolist() == [0, 1, 2, 3]
+
+
+def test_the_front_takes_the_delta_of_a_leak():
+    """Would catch a cell without delta beaten by a smaller epsilon that holds up to one, and one
+    without a bound that no leak up to a delta beats."""
+    points, up_to = [(1, 5), (2, 6), (3, 7), (4, 8)], make_gaussian_row()
+    figure = plot_pareto(leaking(cells_at(points), ["epsilon"], [up_to, 5.0, up_to, 0.0]))
+    assert_front(figure, points, [0, 1, 3])
+    told = "Leak (ε, δ) of one reward in single messages: (1.448, 10⁻⁶) (ε = 1 / ε = 3); 5 (ε = 2)"
+    assert told in caption(figure)
+    data = cells_at(points).assign(
+        leak_messages=("epsilon", [1.5, np.inf, np.nan, 5.0]),
+        leak_messages_delta=("epsilon", [1e-6, 0.0, np.nan, 0.0]),
+    )
+    assert_front(plot_pareto(data), points, [0, 3])
 
 
 def drawn(figure):
@@ -219,7 +235,11 @@ def test_unequal_leaks_are_in_the_caption():
         assert "50 (ε = 1, p = 1). " in text and "Trusted" not in text
     same = leaking(data, dims, np.full((3, 2), 7.0))
     assert "leak" not in caption(plot_parameter(same, *dims)).lower()
-    no_noise = leaking(table(epsilon=[math.inf, 0.5]), "epsilon", [np.inf, 2.0])
+    up_to = leaking(table(epsilon=[0.1, 0.5]), ["epsilon"], [make_gaussian_row(), 2.0])
+    told = "Leak (ε, δ) of one reward in single messages: (1.448, 10⁻⁶) (ε = 0.1); 2 (ε = 0.5). "
+    for draw in (plot_parameter, plot_pareto):
+        assert told in caption(draw(up_to, "epsilon"))
+    no_noise = leaking(table(epsilon=[math.inf, 0.5]), ["epsilon"], [np.inf, 2.0])
     assert "no bound (no noise); 2 (ε = 0.5). " in caption(plot_parameter(no_noise, "epsilon"))
 
 
@@ -502,6 +522,12 @@ def test_runs_by_label_say_what_they_leak_and_whom_they_trust():
     assert "without a bound, whoever sees actions” (c). " in text
     same = {label: leaking(result(seed=i), (), 5.0) for i, label in enumerate("ab")}
     assert "eak ε" not in caption(plot_runs(same))
+    # Unlike deltas are unlike leaks, even of one epsilon.
+    runs = same | {"c": leaking(result(seed=2), (), [make_gaussian_row()])}
+    runs["d"] = runs["c"].assign(leak_messages_delta=1e-3).drop_vars("ledger")
+    text = caption(plot_runs(runs))
+    told = "5 (single messages) (a / b); (1.448, 10⁻⁶) (single messages) (c); (1.448, 0.001) (d). "
+    assert f"Leak (ε, δ) of one reward in what is sent: {told}" in text
 
 
 def test_a_sweep_of_horizons_has_slots_of_its_own_per_cell():

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from ledgers import add_ledgers, make_gaussian_row, make_row
 from pages import reader
 from scipy import special, stats
 from sizes import SMALL
@@ -166,6 +167,39 @@ def test_the_smallest_regret_is_told_with_leak_and_trust():
     assert "; trusted: “nobody, up to the epsilon of a message” or “secure aggregation: nob" in text
     alone = told_of(data.isel(algorithm=[1]))
     assert "The mean regret at the horizon is " in alone and "which leaks" not in alone
+
+
+def page_of_leaks(grid, rows, factor):
+    """Returns the page about two configurations with these rows; the second has other regret."""
+    data = grid.isel(epsilon=[0, 1], rounds=[1])
+    data = add_ledgers(data, [[each, make_row("actions", 1.0)] for each in rows], data.seeds.dims)
+    regret = data.regret.values[[0, 0]] * np.reshape([1.0, factor], (2, 1, 1, 1))
+    return Page(page_of(data.assign(regret=(data.regret.dims, regret))))
+
+
+def test_a_leak_up_to_delta_is_told_with_it(grid):
+    """Would catch an epsilon without its δ in a table or a sentence, one that is ranked among those
+    without, and a tie that is decided by regret."""
+    pure, up_to, pair = make_row("single messages", 5.0), make_gaussian_row(), "(1.448, 10⁻⁶)"
+    page = page_of_leaks(grid, [pure, up_to], 2.0)
+    for caption in ("Final values", "Seeds that went wrong"):
+        heads, rows = page.table(caption)
+        assert [row[heads.index(LEAK)] for row in rows] == ["5", pair]
+    _, rows = page.table("Differences of mean regret")
+    assert [pair in cell for cell in rows[0]].count(True) == 1
+    assert f"[0.1, 10] leak ε = 5 and (ε, δ) = {pair} (single" not in page.text
+    assert f"; leak ε = 5 and (ε, δ) = {pair} (single messages)" in page.text
+    assert "), which leaks ε = 5 (single messages)." in re.sub(r"\): ε = [\d.]+", ")", page.text)
+    # Neither leaks less than the other.
+    assert "The smallest leak" not in page.text
+    equal = make_row("single messages", float(add_ledgers(xr.Dataset(), [[up_to]]).leak_messages))
+    for rows, factor in (([up_to, equal], 2.0), ([equal, up_to], 0.5)):
+        text = page_of_leaks(grid, rows, factor).text
+        assert (
+            f", which leaks (ε, δ) = {pair} (single messages). The smallest leak, ε = 1.4" in text
+        )
+    for rows, factor in (([equal, up_to], 2.0), ([up_to, equal], 0.5)):
+        assert "The smallest leak" not in page_of_leaks(grid, rows, factor).text
 
 
 def test_comparisons_beyond_what_a_page_holds_are_not_paid_for(grid, monkeypatch):
@@ -464,9 +498,13 @@ def hold_ledger(rows, data):
     epsilons = [value for value in data.epsilon.values if value != "none"]
     leaks = [agents * min(epsilons), agents * max(epsilons)]
     runs = f"epsilon {' or '.join(f'{each:g}' for each in epsilons)}"
-    noises = {"single messages": 0, f"sums over {agents} agents": agents - 1, "actions": agents}
-    wanted = [*((what, runs) for what in noises), *[("messages", "epsilon none")] * 2]
-    assert [tuple(row[1:3]) for row in rows] == [*wanted, ("actions", "epsilon none")]
+    # Actions are named by who sees them.
+    viewers = ("the server", "the agents", "an outsider who sees actions")
+    noises = {"single messages": 0, f"sums over {agents} agents": agents - 1, "": agents}
+    wanted = [(who, what, runs) for who, what in zip(viewers, noises, strict=True)]
+    open_ = (*((who, "messages") for who in viewers[:2]), ("anybody who sees actions", ""))
+    wanted += [(*each, "epsilon none") for each in open_]
+    assert [tuple(row[:3]) for row in rows] == wanted
     assert all(row[3] == "no bound" for row in rows[3:])
     for row, (what, number) in zip(rows, noises.items(), strict=False):
         pattern, values = r"ε = (\S+) to ([\d.]+)", list(leaks)

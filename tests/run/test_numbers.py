@@ -73,7 +73,7 @@ class Told(fmab.IndexPolicy):
     def exchange(self, agents):
         """A link between the first two agents."""
         share = np.full(agents, 1 / agents)
-        views = (View("the second agent", 1),)
+        views = (View("neighbours", 1),)
         links = ((PEER, 1),)
         return Exchange("told", agents, 1, share, links=links, vectors=2, numbers=5, views=views)
 

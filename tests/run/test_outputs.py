@@ -512,9 +512,11 @@ def test_an_output_takes_no_name_of_a_result_a_table_or_another_output():
     precise = fmab.until_precise(0.9, max_seeds=16)
     summary = fmab.sweep(fmab.cdp_mab, DRAWN, keep="summary", until=precise, **options)
     tables = curves, summary, fmab.confidence_band(summary), fmab.final_table(curves)
+    tables += (fmab.add_leaks(curves),)
     names = {str(name) for table in tables for name in (*table.variables, *table.dims)}
     names |= {name for data in (curves, summary) for name in next(tidy_tables(data))}
     assert {"regret_lower", "cost_upper", "links_mean", "relative_width", "lower"} <= names
+    assert {"leak_messages", "leak_actions_delta", "leak_view", "ledger"} <= names
     for name in names:
         refuses(f"Output.name='{name}': must be a short", outputs.resolve, [own(len, name)])
     for pair in (["fairness", own(len, "fairness_upper")], [own(len, "x_mean"), own(len, "x")]):

@@ -65,7 +65,7 @@ def table(path):
     if path.suffix == ".csv":
         # Read by Python, whose floats are exact.
         texts = pd.read_csv(path, dtype=str, keep_default_na=False)
-        numbers = {"True": 1.0, "False": 0.0}
+        numbers = {"True": 1.0, "False": 0.0, "": math.nan}
         return pd.DataFrame(
             {
                 name: texts[name]
@@ -83,11 +83,12 @@ def test_tables_of_curves_hold_a_row_for_each_cell_seed_and_slot(swept, ending, 
     data = swept["curves"]
     frame = table(export(data, tmp_path / f"x{ending}"))
     sizes = ["algorithm", "agents", "arms"]
-    leak = ["leak_epsilon", "leak_view"]
-    assert frame.columns[:8].tolist() == [*sizes, "epsilon", "horizon", *leak, "seed"]
+    leak = ["leak_messages", "leak_messages_delta", "leak_view"]
+    assert frame.columns[:9].tolist() == [*sizes, "epsilon", "horizon", *leak, "seed"]
     assert frame.groupby(sizes).size().to_dict() == {("cdp", 4, 3): 800}
     # All four agents are heard.
-    assert frame.leak_epsilon.tolist() == [2.0] * 400 + [math.inf] * 400
+    assert frame.leak_messages.tolist() == [2.0] * 400 + [math.inf] * 400
+    assert frame.leak_messages_delta.tolist() == [0.0] * 800
     assert frame.leak_view.tolist() == ["single messages"] * 400 + ["messages"] * 400
     labels = [
         (epsilon, horizon, seed, slot)
@@ -135,8 +136,8 @@ def test_a_single_run_is_exported_too(tmp_path):
     )
     frame = table(export(data, tmp_path / "x.parquet"))
     what = {"algorithm": "cdp", "agents": 4, "arms": 3, "horizon": 20_000, "epsilon": 0.5}
-    what |= {"leak_epsilon": 2.0, "leak_view": "single messages"}
-    assert frame.columns[:9].tolist() == [*what, "seed", "time"]
+    what |= {"leak_messages": 2.0, "leak_messages_delta": 0.0, "leak_view": "single messages"}
+    assert frame.columns[:10].tolist() == [*what, "seed", "time"]
     assert frame[list(what)].drop_duplicates().to_dict("records") == [what]
     np.testing.assert_array_equal(frame.seed, np.repeat(np.arange(20), 10))
     np.testing.assert_array_equal(frame.time, np.tile(data.time.values, 20))
@@ -145,6 +146,26 @@ def test_a_single_run_is_exported_too(tmp_path):
     links = data.links.sel(meter="server").values.ravel()
     np.testing.assert_array_equal(frame.links_server, links)
     xr.testing.assert_identical(fmab.load(export(data, tmp_path / "x.nc")), data)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_a_leak_is_exported_with_its_delta(ending, tmp_path):
+    """Would catch a Gaussian epsilon that reads as one without delta, the leak of a neighbour, and
+    views that were added left out."""
+    noise = {"epsilon": [0.5, None], "mechanism": "gaussian", "delta": 1e-3}
+    options = {**PARAMETERS, **SMALL, "horizon": 300, "times": 2, "seeds": 2}
+    data = fmab.sweep("cdp", **noise, **options)
+    assert 2 < float(data.leak_messages[0]) < math.inf
+    frame = table(export(data, tmp_path / f"x{ending}"))
+    leaks = frame[["leak_messages", "leak_messages_delta", "leak_view"]].drop_duplicates()
+    first = [float(data.leak_messages[0]), 1e-6, "single messages"]
+    assert leaks.values.tolist() == [first, [math.inf, 0.0, "messages"]]
+    assert "ledger" not in frame and "leak_sum" not in frame
+    frame = table(export(fmab.add_leaks(data), tmp_path / f"y{ending}"))
+    for name in ("leak_sum", "leak_actions"):
+        due = np.repeat(fmab.add_leaks(data)[name].values, 4)
+        np.testing.assert_array_equal(frame[name], due)
+        assert frame[f"{name}_delta"].tolist()[0] == 1e-6
 
 
 def test_tables_leave_out_seeds_that_a_cell_does_not_have(swept):

@@ -66,6 +66,8 @@ def same_cell(cell, expected):
         assert cell[name].attrs["units"] == expected[name].attrs["units"]
     for name in ("meter", "side", "priced", "counts"):
         assert cell[name].values.tolist() == expected[name].values.tolist(), name
+    for name in ("leak_messages", "leak_messages_delta", "ledger"):
+        assert cell[name].item() == expected[name].item(), name
     slots = cell.slot if "slot" in cell.coords else cell.time
     np.testing.assert_array_equal(slots.values, expected.time.values)
     np.testing.assert_array_equal(cell.seed.values, expected.seed.values)
@@ -313,7 +315,7 @@ def test_unfinished_curves_are_nan_where_they_are_missing(stores, curves):
     # A configuration with fewer seeds than others is not one of runs that were joined.
     for place in np.ndindex(2, 2):
         alone = {dim: index for dim, index in zip(data.seeds.dims, place, strict=True)}
-        leaks = [final_table(item.isel(alone)).leak_epsilon for item in (data, curves)]
+        leaks = [final_table(item.isel(alone)).leak_messages for item in (data, curves)]
         assert float(leaks[0]) == float(leaks[1]) > 0.0
     empty = results.dataset(subset(stores, "curves", {}), "here", partial=True)
     assert empty.sizes["seed"] == 0 and np.isnan(final_table(empty).regret.values).all()

@@ -25,6 +25,7 @@ from fmab_jax.core.plugins import code_digest, forget_plugin, plugin_modules
 from fmab_jax.core.scope import own_settings
 from fmab_jax.core.trials import Trial
 from fmab_jax.errors import PlainText, Refusal, did_you_mean, refuse
+from fmab_jax.parameters import VIEWS
 from fmab_jax.run import contract, schema
 from fmab_jax.run.outputs.standard import STANDARD
 
@@ -46,6 +47,7 @@ RESULT_NAMES: frozenset[str] = frozenset(
         *(*OF_RESULTS, *(output.name for output in STANDARD)),
         *("row", "seeds", "means", "slot", "side", "priced", "counts", "undecided", "cost"),
         *("leak_epsilon", "leak_view", "level", "lower", "upper", "mean", "relative_width"),
+        *("ledger", *(f"leak_{view}{end}" for view in VIEWS for end in ("", "_delta"))),
         *("bin_low", "bin_high", "rounds_histogram", "arm_at_T", "arm_at_T_seeds"),
         *derive_names(("cost", *(output.name for output in STANDARD))),
     }
