@@ -313,7 +313,7 @@ class ViewKind(StrEnum):
     """A view in which a leak is counted."""
 
     MESSAGES = "messages"
-    """All that is sent: single messages, and sums of them."""
+    """All that is sent; of a row of a ledger, single messages."""
     SUM = "sum"
     """Sums over agents alone."""
     ACTIONS = "actions"

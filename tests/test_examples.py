@@ -24,7 +24,7 @@ BESIDES = (
     *(theory.bounds, theory.closed_form, theory.regret_curve, theory.epochs),
     *(theory.pair_failure, theory.crossover_epsilon),
     *(theory.lai_robbins, theory.private_lower_bound),
-    accountant.epsilon_at,
+    accountant.noise_epsilon,
 )
 PACKAGE = Path(fmab.__file__).parent
 NAMES = [name for name in fmab.__all__ if name != "__version__"]

@@ -29,7 +29,7 @@ from fmab_jax.core.exchanges import Viewer as Viewer  # so that plug-ins import 
 from fmab_jax.core.laws import LAWS_BY_NAME, check_class
 from fmab_jax.core.ledgers import Disclosure as Disclosure
 from fmab_jax.core.ledgers import Noise as Noise
-from fmab_jax.core.ledgers import adapt_to_absence, checked_rows, list_viewers
+from fmab_jax.core.ledgers import adapt_to_absence, checked_rows, hide_by_one, list_viewers
 from fmab_jax.core.outputs import OF_RESULTS, Output
 from fmab_jax.core.per_agent import PerAgent
 from fmab_jax.core.plugins import defined_in, file_of, foreign_refused, source_digest
@@ -232,8 +232,7 @@ class Algorithm(Configurable):
         rows = [row for row in ledger_of(self, exchange) if row.viewer is not Viewer.SERVER]
         if rows and all(row.viewer in (Viewer.WATCHERS, *_EVERYBODY) for row in rows):
             worst = max(rows, key=lambda row: row.epsilon)
-            single = tuple(noise._replace(number=1) for noise in worst.noises[:1])
-            return (worst._replace(viewer=Viewer.COALITION, members=size, noises=single),)
+            return (hide_by_one(worst)._replace(viewer=Viewer.COALITION, members=size),)
         row = Disclosure(Viewer.COALITION, ViewKind.MESSAGES, math.inf, "not stated")
         return (row._replace(members=size, observation="all that they are told"),)
 

@@ -14,7 +14,7 @@ from fmab_jax.errors import count, real
 from fmab_jax.mechanisms import DELTA as DELTA
 from fmab_jax.mechanisms.gaussian import gaussian_epsilon
 from fmab_jax.mechanisms.laplace import LAPLACE
-from fmab_jax.mechanisms.laplace_shares import share_epsilon
+from fmab_jax.mechanisms.laplace_shares import find_share_epsilon
 from fmab_jax.parameters import ViewKind
 
 LEAST_DELTA = 1e-12
@@ -84,7 +84,7 @@ def leak(rows: Iterable[Disclosure], view: ViewKind, delta: float = DELTA) -> Le
     Args:
         rows: A ledger. Rows about one round alone do not count.
         view: MESSAGES: everybody who gets a message or a sum of them, pure epsilon where the noise
-            has one. SUM: who sees sums over agents alone. ACTIONS: who sees only the arms that
+            has one. SUM: who sees only sums over agents. ACTIONS: who sees only the arms that
             agents pull. In the last two, sums of several noises count up to ``delta``, where they
             hide more than one of them.
         delta: In [1e-12, 1).
@@ -120,6 +120,19 @@ def noise_epsilon(noises: tuple[Noise, ...], delta: float) -> float:
     """Returns the epsilon at which independent noises hide a reward up to delta > 0.
 
     It is the smallest of the bounds by noises of one scale.
+
+    Example:
+        One bit, and a sum of 50 bits. Then one half of a noise that two agents share: no epsilon
+        holds without delta.
+
+        >>> from fmab_jax.analysis.accountant import noise_epsilon
+        >>> from fmab_jax.core.ledgers import Noise
+        >>> from fmab_jax.mechanisms.bits import BITS
+        >>> from fmab_jax.mechanisms.laplace import LAPLACE
+        >>> [round(noise_epsilon((Noise(BITS, 1.0, n),), 1e-6), 3) for n in (1, 50)]
+        [1.0, 0.749]
+        >>> round(noise_epsilon((Noise(LAPLACE, 1.0, shares=(1, 2)),), 1e-3), 2)
+        2.75
     """
     return min(_find_epsilon(noise, delta) for noise in _list_bounds(noises))
 
@@ -140,7 +153,7 @@ def _list_bounds(noises: tuple[Noise, ...]) -> list[Noise]:
 @functools.lru_cache(maxsize=2**16)
 def _find_epsilon(noise: Noise, delta: float) -> float:
     if noise.shares is not None:
-        return share_epsilon(*noise.shares, 1.0 / noise.scale, delta)
+        return find_share_epsilon(*noise.shares, 1.0 / noise.scale, delta)
     return noise.mechanism.epsilon(noise.scale, noise.number, delta)
 
 

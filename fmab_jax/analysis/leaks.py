@@ -54,8 +54,9 @@ def find_leak(
         algorithm: Configured, such as ``kl_se(1)``.
         agents: M.
         view: "messages": everybody who gets a message, pure epsilon where the noise has one, else
-            up to ``delta``. "sum": who sees sums over agents alone, up to ``delta``. "actions": who
-            sees only the arms that agents pull, up to ``delta``.
+            up to ``delta``. "sum": who sees only sums over agents. "actions": who sees only the
+            arms that agents pull. These two are up to ``delta``, but pure where one noise alone
+            hides a reward and has a pure epsilon.
         delta: In [1e-12, 1).
         presence: Which agents take part in a round; absent ones hide nobody in a sum.
 
@@ -163,7 +164,7 @@ def at_leak(
     epsilon = _solve(measure, goal)
     nearest = measure(epsilon)
     if not goal * (1.0 - _TOLERANCE) <= nearest <= goal:
-        allowed = f"one that {owner.name} can have in the view of {view}, such as {nearest:g}"
+        allowed = f"one that {owner.name} can have in the view of {view}, nearest {nearest:g}"
         refuse("leak", leak, allowed, "ask for another, or for another view")
     return build(epsilon)
 

@@ -225,7 +225,8 @@ def _build_columns(
 ) -> list[tuple[str, str, list[str]]]:
     """Returns all columns: name, heading and cells."""
     dims, meters = [str(name) for name in table.seeds.dims], table.meter.values.tolist()
-    shared = costs.find_shared_observation(row["exposure"] for row in rows)
+    exposures = [row["exposure"] for row in rows]
+    shared = costs.find_shared_observation(exposures)
     share = f"{100 * table.attrs['level']:.6g} %"
 
     def cells(write: Callable[[Record], str]) -> list[str]:
@@ -247,7 +248,7 @@ def _build_columns(
     rounds = "rounds\nmade" if "rounds" in dims else "rounds"
     return [
         *((name, name, [write_label(row[name]) for row in rows]) for name in dims),
-        ("leak", fold_heading(costs.write_leak_heading(shared)), leaks),
+        ("leak", fold_heading(costs.write_leak_heading(exposures)), leaks),
         *(
             (f"leak_{view}", f"leak ε\n{view}", [_write_view(row, view) for row in rows])
             for view in VIEWS[1:]
@@ -280,6 +281,9 @@ def _write_legend(table: xr.Dataset, share: str) -> str:
     peers = table.meter.values[((table.side == "peer") & table.priced).values]
     prices += f" ({', '.join(map(str, peers))})" * bool(len(peers))
     events = ", ".join(heading for _, heading, key in EVENT_COLUMNS if key in table).capitalize()
+    others = (
+        "Leak, sum and actions: the same, if only sums over agents, or only actions, are seen.\n"
+    )
     counted = f"{events} at T: seeds, with the {share} Clopper-Pearson interval.\n"
     return (
         f"Regret, rounds, links and cost are means over the seeds; ± half the\n"
@@ -287,6 +291,7 @@ def _write_legend(table: xr.Dataset, share: str) -> str:
         f"Links are those of completed rounds; max: the most of a run, on the meters that have a "
         f"price.\n"
         f"{costs.LEAK_NOTE}.\n"
+        f"{others if any(f'leak_{view}' in table for view in VIEWS[1:]) else ''}"
         f"{counted if events else ''}"
         f"Cost: {prices}."
     )
@@ -352,8 +357,8 @@ def write_remarks(table: xr.Dataset, data: xr.Dataset) -> list[str]:
     unsaid = table.leak_messages.isnull() & (table.seeds > 0)
     if number := int(unsaid.sum()):
         lines.append(
-            f"What leaks is not known{rows(number)}: the results are of version 0.3 or older, or "
-            "joined, and\ntheir algorithm is not known here. Load its plug-in (--plugin)."
+            f"What leaks is not known{rows(number)}: the result does not say, and its study cannot "
+            "be built\nagain. Load its plug-in (--plugin), if it has one."
         )
     if LOST in table and int((table[LOST] * _has_heterogeneous_agents(table, data)).sum()):
         lines.append(

@@ -144,11 +144,11 @@ def privacy_ledger(
     Example:
         >>> import fmab_jax as fmab
         >>> server, sums, actions = fmab.privacy_ledger(fmab.cdp_mab(1.0), 50)
-        >>> server.viewer, server.observation, server.epsilon
+        >>> server.label, server.observation, server.epsilon
         ('the server', 'single messages', 50.0)
         >>> sums.observation, round(sums.epsilon_at_delta, 1)
         ('sums over 50 agents', 26.4)
-        >>> actions.viewer, round(actions.epsilon_at_delta, 1)
+        >>> actions.label, round(actions.epsilon_at_delta, 1)
         ('an outsider who sees actions', 26.2)
         >>> fmab.privacy_ledger(fmab.cdp_mab(1.0), 50, colluding=2)[-1].observation
         'sums over 50 agents, less their own'

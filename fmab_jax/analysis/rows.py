@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -146,7 +147,10 @@ def _parse_condition(
 
     def fulfils(row: Record) -> bool:
         value = row[key]
-        return isinstance(value, (int, float)) and value == value and bool(test(value, bound))
+        if not isinstance(value, (int, float)) or value != value:
+            return False
+        # A leak of 1 may be stored as 0.99999999999999, since epsilon is solved for.
+        return bool(test(bound if math.isclose(value, bound) else value, bound))
 
     return fulfils
 

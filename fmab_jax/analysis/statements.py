@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fmab_jax.analysis import words
-from fmab_jax.analysis.costs import NO_MESSAGES, Cost, write_leak, write_leak_cell
+from fmab_jax.analysis.costs import Cost, leaks_alike, leaks_less, write_leak, write_leak_cell
 from fmab_jax.parameters import ViewKind
 
 
@@ -74,17 +74,10 @@ class Participant(NamedTuple):
         """Whether there are messages and an epsilon covers them."""
         return self.view is not None and math.isfinite(self.leak)
 
-    def leaks_less(self, other: Participant) -> bool:
-        """Tells whether this leak is surely the smaller: neither epsilon nor delta is larger."""
-        if math.isinf(other.leak):
-            return self.leak < math.inf
-        if self.leaks_alike(other):
-            return self.delta < other.delta
-        return self.leak < other.leak and self.delta <= other.delta
-
-    def leaks_alike(self, other: Participant) -> bool:
-        """Tells whether both epsilons are the same, but for rounding."""
-        return math.isclose(self.leak, other.leak, rel_tol=1e-9)
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing is sent."""
+        return self.view is None and self.leak == 0.0
 
 
 METHODS = {
@@ -209,16 +202,16 @@ class Comparison:
         has_symbol = not (first.is_bounded and second.is_bounded and first.delta == second.delta)
         leaks = [
             write_leak(run, in_words=in_words)
-            + f" ({run.observation})" * (run.observation not in (NO_MESSAGES, shared))
+            + f" ({run.observation})" * (not run.is_silent and run.observation != shared)
             for run, in_words in ((first, True), (second, has_symbol))
         ]
-        is_same = first.leaks_alike(second) and first.delta == second.delta
+        is_same = leaks_alike(first, second) and first.delta == second.delta
         is_same = is_same and first.observation == second.observation
         text = f"{leaks[0]} each" if is_same else " and ".join(leaks)
-        text += f" ({shared})" * (shared not in ("", NO_MESSAGES))
+        text += f" ({shared})" * bool(shared and not first.is_silent)
         has_order = first.view == second.view or not (first.is_bounded and second.is_bounded)
         for run, other, word in ((first, second, "less"), (second, first, "more")):
-            if has_order and run.leaks_less(other):
+            if has_order and leaks_less(run, other):
                 return f"{first.label} leaks {word}: {text}"
         return f"leak {text}"
 
@@ -234,7 +227,7 @@ class Comparison:
     @property
     def _trusts(self) -> str:
         """Writes both trusts if they differ and both leaks are of one kind; else ""."""
-        kinds = {"ε" if run.is_bounded else write_leak(run) for run in self.participants}
+        kinds = {(run.is_bounded, run.is_silent) for run in self.participants}
         trusts = dict.fromkeys(run.trust or "not known" for run in self.participants)
         if len(trusts) == 1 or len(kinds) > 1:
             return ""

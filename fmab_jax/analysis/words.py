@@ -167,7 +167,9 @@ def list_facts(data: xr.Dataset, varied: Iterable[str] = (), *, leaks: bool = Fa
         lines.append(write_privacy(epsilon, rows))
         message = data.attrs.get("epsilon_message", message)
         if leaks and is_number(message) and math.isfinite(message) and message != epsilon:
-            lines[-1] += f" ({_write_exact(message)} per message)" * _has_covered_messages(rows)
+            is_pure = all(row.epsilon < math.inf for row in rows if row.noises)
+            unit = "per message" + ", up to the δ of the noise" * (not is_pure)
+            lines[-1] += f" ({_write_exact(message)} {unit})" * _has_covered_messages(rows)
     elif "epsilon" in settings and "epsilon" not in varied:
         lines.append(settings["epsilon"])
     sizes = [size for size in _SIZES if is_number(values.get(size[0]))]

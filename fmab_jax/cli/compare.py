@@ -183,7 +183,7 @@ def _build_table(pairs: Sequence[Comparison], title: str, share: str) -> Table:
     # A heading, and the cells of the first run and of the second.
     columns = [
         ("first\nsecond", "first", "second"),
-        (fold_heading(costs.write_leak_heading(shared)), "", ""),
+        (fold_heading(costs.write_leak_heading(sides)), "", ""),
     ]
     columns += [("regret", "regret, first", "regret, second")]
     columns += [(f"difference\ninterval {share}", "difference", "interval")]

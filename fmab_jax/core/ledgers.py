@@ -137,11 +137,16 @@ def _check_row(field: str, row: Disclosure) -> Disclosure:
     remedy = "state the epsilon of one reward; math.inf is no bound"
     if not isinstance(row.noises, tuple):
         refuse(f"{field}.noises", row.noises, "a tuple of Noise", "leave it out if unknown")
+    noises = tuple(_check_noise(f"{field}.noises", noise) for noise in row.noises)
+    is_alone = len(noises) == 1
+    if len({noise.mechanism for noise in noises}) > 1 or any(x.shares for x in noises[is_alone:]):
+        allowed = "noises of one law; or shares of one noise, alone"
+        refuse(f"{field}.noises", row.noises, allowed, "leave out what hides less")
     return row._replace(
         viewer=check_viewer(f"{field}.viewer", row.viewer),
         view=view,
         epsilon=real(f"{field}.epsilon", row.epsilon, 0.0, math.inf, remedy),
-        noises=tuple(_check_noise(f"{field}.noises", noise) for noise in row.noises),
+        noises=noises,
         observation=row.observation or _OBSERVATIONS[view],
         members=count(f"{field}.members", row.members, 0, 10**9, "give the size of a coalition"),
     )
@@ -163,6 +168,15 @@ def _check_noise(field: str, noise: Noise) -> Noise:
     return noise._replace(scale=scale, number=number, shares=shares)
 
 
+def hide_by_one(row: Disclosure) -> Disclosure:
+    """Returns the row in which one noise alone hides a reward, at worst the smallest."""
+    if len(row.noises) > 1:
+        noise = min(row.noises, key=lambda noise: noise.scale)
+        pure = max(row.epsilon, noise.mechanism.epsilon(noise.scale, 1, 0.0))
+        row = row._replace(noises=(noise,), epsilon=pure)
+    return row._replace(noises=tuple(noise._replace(number=1) for noise in row.noises))
+
+
 def adapt_to_absence(row: Disclosure, sums_securely: bool) -> Disclosure:
     """Returns the row of an algorithm whose rounds may miss agents.
 
@@ -173,7 +187,7 @@ def adapt_to_absence(row: Disclosure, sums_securely: bool) -> Disclosure:
     if row.number < 2:
         return row
     reason = "agents may be absent: only its own noise surely hides a reward"
-    return row._replace(noises=(row.noises[0]._replace(number=1),), why=reason)
+    return hide_by_one(row)._replace(why=reason)
 
 
 def list_viewers(exchange: Exchange) -> list[Viewer]:

@@ -15,7 +15,7 @@ _MOST_WHOLE = 1e3
 _CLOSEST, _FARTHEST, _STEPS = math.log(1e-300), math.log(750.0), 2**17
 
 
-def share_epsilon(left: int, number: int, whole: float, delta: float) -> float:
+def find_share_epsilon(left: int, number: int, whole: float, delta: float) -> float:
     """Returns the epsilon of some shares of one noise, up to delta > 0; infinity for no bound.
 
     Args:

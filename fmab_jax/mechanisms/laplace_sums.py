@@ -18,6 +18,8 @@ _LEAST = 1e-300
 
 def sum_epsilon(terms: int, shift: float, delta: float) -> float:
     """Returns the epsilon, up to delta, of a shift of the sum of standard Laplace variables."""
+    if math.isinf(shift):
+        return math.inf
     return _compute_sum_epsilon(min(terms, _MOST_TERMS), shift, delta)
 
 

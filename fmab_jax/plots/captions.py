@@ -128,7 +128,7 @@ def describe_exposures(runs: Mapping[str, xr.Dataset]) -> list[Sentence]:
     if len(leaks := group_labels(texts)) > 1:
         leak_texts = "; ".join(f"{text} ({labels})" for text, labels in leaks.items())
         # What is not known comes last.
-        low, *_, high = sorted(costs, key=lambda k: (math.isnan(costs[k].leak), costs[k].leak))
+        low, *_, high = sorted(costs, key=lambda k: (math.isnan(costs[k].leak), costs[k][:2]))
         ends = f"{texts[low]} to {texts[high]}"
         symbol = "(ε, δ)" if any(cost.delta > 0.0 for cost in costs.values()) else "ε"
         start = f"Leak {symbol} of one reward in {shared or 'what is sent'}: "

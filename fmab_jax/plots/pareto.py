@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -144,6 +145,8 @@ def _draw_points(
 def _read_leaks(finals: xr.Dataset, dims: Sequence[str]) -> np.ndarray:
     """Returns [cell, 2]: epsilon and delta of each cell; infinite for no bound, or unknown."""
     names = ("leak_messages", "leak_messages_delta")
+    if not {*names} <= {*finals}:
+        return np.full((math.prod(finals.sizes[dim] for dim in dims), 2), np.inf)
     pairs = np.stack([finals[name].transpose(*dims).values.ravel() for name in names], axis=1)
     return np.where(np.isfinite(pairs[:, :1]), pairs, np.inf)
 

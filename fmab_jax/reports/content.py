@@ -99,7 +99,7 @@ class Cell(NamedTuple):
     def leak(self) -> str:
         """Its leak, for a sentence: "ε = 5 (single messages)", "nothing"."""
         text = costs.write_leak_cell(self.cost, "", in_words=True) or "an unknown amount"
-        return "without a bound" if text == "no bound" else text
+        return "without a bound" if math.isinf(self.cost.leak) else text
 
     @property
     def spent(self) -> dict[str, float]:

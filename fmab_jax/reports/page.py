@@ -225,14 +225,16 @@ def _describe_least(report: Content, cells: Sequence[Cell], has_groups: bool) ->
         regret = write_short(cell.row["regret"])
         return f"{regret} {_write_interval(cell.row)} ({100 * report.level:.6g} %): {cell.label}"
 
-    best, safest = cells[0], min(cells, key=lambda cell: cell.cost.leak)
+    best, safest = cells[0], min(cells, key=lambda cell: (cell.cost.leak, cell.cost.delta))
+    # Of a smaller epsilon and a smaller delta, neither leaks less.
+    is_safest = not any(cell.cost.delta < safest.cost.delta for cell in cells)
     trust = f"Trusted “{best.cost.trust or 'not known'}”: the" if has_groups else "The"
     differs = len({cell.leak for cell in cells}) > 1
     takes = f", which leaks {best.leak}" * (differs or (has_groups and best.cost.is_bounded))
     heading = f"smallest mean regret at the horizon, of {len(cells):,} configurations,"
     start = heading if len(cells) > 1 else "mean regret at the horizon"
     sentence = f"{trust} {start} is {number(best)}{takes}."
-    if safest.leak != best.leak:
+    if is_safest and safest.leak != best.leak:
         sentence += f" The smallest leak, {safest.leak}, has {number(safest)}."
     return sentence
 
@@ -249,9 +251,10 @@ def _tabulate_finals(report: Content) -> Table:
     """Returns the table of final values, a row for each configuration."""
     heads = _list_headings(report)
     first, has_several = len(heads), len(report.cells) > 1
-    shared = costs.find_shared_observation(cell.cost for cell in report.cells)
+    exposures = [cell.cost for cell in report.cells]
+    shared = costs.find_shared_observation(exposures)
     heads += [
-        costs.write_leak_heading(shared),
+        costs.write_leak_heading(exposures),
         "regret",
         f"interval, {100 * report.level:.6g} %",
         "± %",
@@ -302,16 +305,15 @@ def _tabulate_comparisons(report: Content) -> Table:
     names = ["at"] * any(comparison.at for comparison in report.compared) + ["first", "second"]
     numbers = ["leaks ε", "regret, first", "regret, second", "difference", "interval", "per cent"]
     numbers += ["interval of it", "p-value", "p-value, Holm"]
-    shared = costs.find_shared_observation(
-        comparison for pair in report.compared for comparison in pair.participants
-    )
+    sides = [side for pair in report.compared for side in pair.participants]
+    shared = costs.find_shared_observation(sides)
     rows = []
     for comparison in report.compared:
         row = comparison.cells(shared)
         # Minus signs of numbers, as people write them.
         texts = [re.sub(r"(?<![\w.])-(?=\d)", "−", row[name]) for name in numbers]
         rows.append([*(row[name] for name in names), *texts])
-    heads = [*names, costs.write_leak_heading(shared, "leaks ε"), *numbers[1:]]
+    heads = [*names, costs.write_leak_heading(sides, "leaks"), *numbers[1:]]
     return Table("Differences of mean regret at the horizon", heads, rows, len(names))
 
 
@@ -338,8 +340,9 @@ def _tabulate_failures(report: Content, cells: Sequence[Cell]) -> Table:
     """Returns the table of seeds that went wrong."""
     heads = _list_headings(report)
     first = len(heads)
-    shared = costs.find_shared_observation(cell.cost for cell in report.cells)
-    heads += [costs.write_leak_heading(shared), "seeds"]
+    exposures = [cell.cost for cell in report.cells]
+    shared = costs.find_shared_observation(exposures)
+    heads += [costs.write_leak_heading(exposures), "seeds"]
     # Where means change, no arm is lost.
     events = [event for event in captions.EVENTS if any(event in cell.row for cell in cells)]
     for event_text in (captions.EVENTS[event] for event in events):

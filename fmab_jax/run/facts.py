@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from fmab_jax.algorithms.base import Disclosure, Noise, ledger_of, privacy_of
 from fmab_jax.core.ledgers import NoiseLaw, checked_rows
 from fmab_jax.core.plugins import source_digest
 from fmab_jax.core.shapes import Record
-from fmab_jax.errors import describe_error, refuse
+from fmab_jax.errors import Refusal, describe_error, refuse
 from fmab_jax.mechanisms import MECHANISMS
 from fmab_jax.mechanisms.bits import BITS
 from fmab_jax.parameters import parameters_of
@@ -86,10 +87,10 @@ def read_ledger(text: str) -> Ledger:
     try:
         fields = json.loads(text)
         rows, title = tuple(_read_row(**row) for row in fields["rows"]), str(fields["title"])
-    except (KeyError, TypeError, AttributeError, RecursionError, json.JSONDecodeError) as error:
+        return Ledger(title, checked_rows("ledger", rows))
+    except (KeyError, TypeError, AttributeError, RecursionError, ValueError) as error:
         allowed = "the ledger of a configuration, as results have it"
         refuse("ledger", str(text)[:60], allowed, f"use what a run gives ({describe_error(error)})")
-    return Ledger(title, checked_rows("ledger", rows))
 
 
 def _read_row(epsilon: float | None, noises: Sequence[Record], **fields: Any) -> Disclosure:
@@ -103,5 +104,6 @@ def _read_row(epsilon: float | None, noises: Sequence[Record], **fields: Any) ->
 def _find_law(name: str) -> NoiseLaw | None:
     if name == BITS.text():
         return BITS
-    is_known = name.partition(":")[0] in MECHANISMS.find()
-    return MECHANISMS.parse(name, "mechanism") if is_known else None
+    with contextlib.suppress(Refusal):
+        return MECHANISMS.parse(name, "mechanism")
+    return None

@@ -73,10 +73,10 @@ def _describe_cell(config: Config, study: Study) -> Record:
     costs = {**config.costs}
     if not config.messages:
         costs.pop("counted")  # as in older stores
-    return cell | costs | describe_ledger(build_ledger(config))
+    return cell | costs | encode_ledger(build_ledger(config))
 
 
-def describe_ledger(ledger: Ledger) -> Record:
+def encode_ledger(ledger: Ledger) -> Record:
     """Returns the ledger of one configuration and what its messages leak, as JSON.
 
     The leak is stated, and not only its rows, because a file may name noise of a plug-in.
@@ -127,10 +127,10 @@ class Grid:
             return {}, {}  # of an older version
         pairs = [cell["leak_messages"] for cell in self.cells]
         epsilons = [math.inf if epsilon is None else epsilon for epsilon, _ in pairs]
-        words = {"long_name": "leak of one reward in messages", "symbol": "ε"}
+        attrs = {"long_name": "leak of one reward in messages", "symbol": "ε"}
         at = {"long_name": "δ up to which the leak in messages holds", "symbol": "δ"}
         return {
-            "leak_messages": (self.dims, self.table(epsilons), words),
+            "leak_messages": (self.dims, self.table(epsilons), attrs),
             "leak_messages_delta": (self.dims, self.table([delta for _, delta in pairs]), at),
         }, {"ledger": (self.dims, self.table([cell["ledger"] for cell in self.cells]))}
 

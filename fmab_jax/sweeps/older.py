@@ -11,6 +11,7 @@ import xarray as xr
 
 from fmab_jax.core.plugins import source_digest
 from fmab_jax.core.shapes import Record
+from fmab_jax.mechanisms import MECHANISMS
 from fmab_jax.run.attributes import json_attr
 from fmab_jax.sweeps import study_file
 from fmab_jax.sweeps.grid import Grid, build_header
@@ -46,10 +47,15 @@ def _rebuild_study(description: Record, data: xr.Dataset) -> Study | None:
     Ledgers depend on the algorithm, the agents and their presence, and not on means, of which a
     description has a digest alone.
     """
-    names = [name for name in description.get("axes", ()) if name != "problem"]
     problems = description.get("problem", RANDOM_PROBLEM)
-    fields: Record = {"axes": names, "problem": RANDOM_PROBLEM, "outputs": [], "seeds": 2}
+    fields: Record = {"problem": RANDOM_PROBLEM, "outputs": [], "seeds": 2}
     try:
+        # Version 0.3 took a delta beside pure noise, which it did not change.
+        laws = description.get("mechanism", "laplace")
+        has_delta = isinstance(laws, list) or not MECHANISMS.parse(laws, "mechanism").pure
+        free = {"problem"} if has_delta else {"problem", "delta"}
+        fields["axes"] = [name for name in description.get("axes", ()) if name not in free]
+        fields |= {} if has_delta or "delta" not in description else {"delta": None}
         if problems != RANDOM_PROBLEM:
             problems = problems if isinstance(problems, list) else [problems]
             sizes = [[problem[name] for name in ("agents", "arms")] for problem in problems]

@@ -91,11 +91,11 @@ class Study:
         shared = {"problem", *parameters_of(RandomProblem)}
         # Of several laws of noise, only those without pure epsilon have a delta.
         laws = next((axis.values for axis in self.axes if axis.name == "mechanism"), ())
-        has_pure_cells = any(isinstance(law, Mechanism) and not law.pure for law in laws)
+        is_mixed = any(isinstance(law, Mechanism) and not law.pure for law in laws)
         for places in itertools.product(*map(range, self.shape)):
             pairs = [*zip(self.axes, places, strict=True)]
             values = self.settings | {axis.name: axis.values[place] for axis, place in pairs}
-            if has_pure_cells and values["mechanism"].pure:
+            if is_mixed and values["mechanism"].pure:
                 values["delta"] = None
             # Configurations that agree in all parameters of the problem share one problem object.
             key = tuple(place for axis, place in pairs if axis.name in shared)

@@ -17,10 +17,12 @@ from sizes import LARGE
 import fmab_jax as fmab
 from experiments import plans, race_laws
 from experiments.card import suites
+from fmab_jax.analysis.accountant import laplace_sum_epsilon, noise_epsilon
 from fmab_jax.analysis.audit import RUNS
-from fmab_jax.analysis.privacy import epsilon_at, laplace_sum_epsilon
 from fmab_jax.analysis.summary import BIN_WIDTH
 from fmab_jax.core.laplace import share_epsilon
+from fmab_jax.core.ledgers import Noise
+from fmab_jax.mechanisms.laplace import LAPLACE
 from fmab_jax.planning.race import MOST_OVER
 from fmab_jax.run import resources
 
@@ -80,13 +82,17 @@ def shares():
     """Returns what an agent's share leaves of a secure sum: pure, and up to delta."""
     few = (50, 10, 5, 3)
     pure = [share_epsilon(1.0, agents - 1, agents) for agents in few]
-    up_to = [epsilon_at(math.inf, 0, 1e-6, shares=(1.0, n - 1, n)) for n in few]
-    return [*pure, *up_to, *half()]
+    return [*pure, *(shared(agents - 1, agents) for agents in few), *half()]
 
 
 def half():
     """Returns what half of the shares leave, up to delta."""
-    return [epsilon_at(math.inf, 0, 1e-6, shares=(1.0, 25, 50))]
+    return [shared(25, 50)]
+
+
+def shared(left, number):
+    """Returns what so many of the equal shares of a Laplace variable leave, up to delta."""
+    return noise_epsilon((Noise(LAPLACE, 1.0, shares=(left, number)),), 1e-6)
 
 
 def of_suites(sort):

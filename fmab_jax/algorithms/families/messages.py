@@ -353,7 +353,7 @@ class NoisyMessages(Private, Elimination):
         # No sum hides less than one over so many agents of the smallest noises; and of all agents,
         # a noise counts relative to a reward of the largest weight.
         heaviest = exchange.weights.max()
-        kept = np.sort(scales)[:over] if over < agents else scales * exchange.weights / heaviest
+        kept = np.sort(scales)[:over] if over < agents else scales * (exchange.weights / heaviest)
         order = np.delete(np.sort(kept)[::-1], slice(first, first + min(taken, over - 1)))
         largest = int(np.isclose(order, order[0], rtol=1e-9).sum())
         place = int(np.argmax(np.arange(1, len(order) + 1) * order**2)) + 1
