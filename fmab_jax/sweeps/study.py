@@ -91,7 +91,10 @@ class Study:
         shared = {"problem", *parameters_of(RandomProblem)}
         # Of several laws of noise, only those without pure epsilon have a delta.
         laws = next((axis.values for axis in self.axes if axis.name == "mechanism"), ())
-        is_mixed = any(isinstance(law, Mechanism) and not law.pure for law in laws)
+        is_mixed = len({isinstance(law, Mechanism) and law.pure for law in laws}) > 1
+        if is_mixed and any(axis.name == "delta" for axis in self.axes):
+            allowed = "one value where noise with a pure epsilon is swept as well"
+            refuse("delta", "several", allowed, "give one delta, or leave such noise out")
         for places in itertools.product(*map(range, self.shape)):
             pairs = [*zip(self.axes, places, strict=True)]
             values = self.settings | {axis.name: axis.values[place] for axis, place in pairs}

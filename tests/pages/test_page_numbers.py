@@ -78,6 +78,13 @@ def summed(leak, delta=1e-6, agents=50):
     return laplace_sum_epsilon(agents, 1 / leak, delta)
 
 
+def composed(rewards, **noise):
+    """Returns what rewards in so many different messages leak together, up to delta = 1e-6."""
+    options = {"rewards": rewards, "distinct_messages": True}
+    row, *_ = fmab.privacy_ledger(fmab.cdp_mab(**noise), LARGE["agents"], **options)
+    return row.epsilon_at_delta
+
+
 def shares():
     """Returns what an agent's share leaves of a secure sum: pure, and up to delta."""
     few = (50, 10, 5, 3)
@@ -154,7 +161,11 @@ CONDITIONS = "docs/conditions.md: What drift, absence and corruption do"
 TS, UCB, MEDIAN = "pooled Thompson sampling", "pooled UCB1", "CDP-MAB with median"
 OPEN = "docs/reproduction.md: What changes under another reading"
 FOUND = "docs/reproduction.md: What was found"
-SEES, PROMISES = (f"docs/privacy.md: {head}" for head in ("Who sees what", "What epsilon promises"))
+SEES, PROMISES, LEAKS = (
+    f"docs/privacy.md: {head}"
+    for head in ("Who sees what", "What epsilon promises", "The leak of a result")
+)
+GAUSSIAN = {"mechanism": "gaussian", "delta": 1e-3}
 DONE, AUDIT = (f"docs/privacy_audit.md: {head}" for head in ("What is done", "What it finds"))
 PRIVATE, KLSE = "docs/semantics.md: Privacy", "docs/theory.md: KL-SE"
 SUITES = "docs/benchmark.md: The suites, version 1"
@@ -279,9 +290,23 @@ SOURCES = (
     ),
     (
         PROMISES,
-        rf"With \$N = 50\$ and a message that leaks 5, the sum leaks {N} of one reward up to\s+"
+        rf"With \$N = 50\$ and a message that leaks 5,\s+the sum leaks {N} of one reward up to\s+"
         rf"\$\\delta = 10\^\{{-6\}}\$\. Two rewards leak {N}, not twice {N}, which is {N}\.",
         lambda: [summed(5), summed(10), summed(5), 2 * summed(5)],
+    ),
+    (
+        PROMISES,
+        rf"nine rewards\s+behind Gaussian noise, each of which leaks 1 up to \$10\^\{{-6\}}\$, "
+        rf"leak {N} together, and fifty behind Laplace noise of 0\.1 leak {N}\.",
+        lambda: [
+            composed(9, epsilon_message=1, mechanism="gaussian"),
+            composed(50, epsilon_message=0.1),
+        ],
+    ),
+    (
+        LEAKS,
+        rf"noise that leaks 1 up to \$10\^\{{-3\}}\$ leaks {N} up to \$10\^\{{-6\}}\$",
+        lambda: [fmab.find_leak(fmab.cdp_mab(epsilon_message=1, **GAUSSIAN), LARGE["agents"])],
     ),
     *(
         (

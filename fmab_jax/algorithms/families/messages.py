@@ -109,7 +109,9 @@ class NoisyMessages(Private, Elimination):
 
     def check_delta(self) -> None:
         """Refuses a delta if the noise has a pure epsilon."""
-        if self.delta is not None and self.mechanism.pure:
+        # Noise that wrongly says that it is pure is refused when its scale is solved for.
+        is_pure = self.mechanism.pure and self.mechanism.epsilon(1.0, 1, 0.0) < math.inf
+        if self.delta is not None and is_pure:
             allowed = f"left out with {self.mechanism.title} noise, whose epsilon needs no delta"
             refuse("delta", self.delta, allowed, "drop it, or take other noise, such as gaussian")
 
