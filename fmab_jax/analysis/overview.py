@@ -16,6 +16,7 @@ from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.analysis import budgets, costs, privacy
 from fmab_jax.analysis.rows import (
     EVENT_COLUMNS,
+    LEAKS_BY_NAME,
     LOST,
     add_named_leaks,
     check_list,
@@ -178,10 +179,10 @@ def overview(
         hidden = _OPTIONAL.difference(dims) | ({"links_max"} if not table.sizes["meter"] else set())
         table_columns = [column for column in table_columns if column[0] not in hidden]
     else:
-        listed = [name for name, *_ in table_columns]
-        names = {name: name for name in listed} | {"leak_messages": "leak"}
+        names = {name: name for name, *_ in table_columns} | {"leak_messages": "leak"}
+        listed = dict.fromkeys([*names, *LEAKS_BY_NAME])
         keys_shown = [
-            find_key("columns", name, name, names, listed)
+            find_key("columns", name, name, names, [*listed])
             for name in check_list("columns", columns)
         ]
         table_columns = [

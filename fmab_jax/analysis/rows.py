@@ -26,6 +26,8 @@ EVENT_COLUMNS = (
     ("lost", "best arm lost", LOST),
     ("worse", "worse arm played", _SHORT["worse"]),
 )
+LEAKS_BY_NAME = tuple(f"leak_{view}" for view in VIEWS[1:])
+"""Columns that a table has where they are named."""
 _CONDITION = re.compile(r"\s*([\w.-]+)\s*(<=|>=|==|!=|<|>)\s*(\S+)\s*", re.ASCII)
 _TESTS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
@@ -128,7 +130,7 @@ def _name_columns(table: xr.Dataset, data: xr.Dataset) -> tuple[dict[str, str], 
     keys |= {name: name for name in list_scalar_outputs(data)}
     # A swept round budget is called rounds, too; then that name is the budget's.
     keys = {name: name for name in dims} | {n: key for n, key in keys.items() if n not in dims}
-    names = [*keys]
+    names = [*keys, *(x for x in LEAKS_BY_NAME if x not in keys)]
     # A condition may also be about the other columns of csv, and as version 0.3 called one.
     return {name: name for name in scalars} | {"leak_epsilon": _SHORT["leak"]} | keys, names
 

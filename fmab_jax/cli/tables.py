@@ -64,11 +64,12 @@ class Filtered:
 
     where: tuple[str, ...] = option((), metavar="CONDITION", default_text="all")
     """Only rows of which this holds, such as "links_max<=500" or "regret<1e5": a column of csv, or
-    regret, rounds, cost, seeds, lost, worse, leak, links; one of <= >= < > == !=; a number."""
+    regret, rounds, cost, seeds, lost, worse, links, leak, leak_sum, leak_actions; one of <= >= < >
+    == !=; a number."""
     columns: tuple[str, ...] = option((), metavar="COLUMN", default_text="all up to links_max")
     """Only these columns: swept parameters, leak, regret, interval, percent, rounds, links, cost,
     seeds, lost, worse, links_max; links_p95, numbers, numbers_p95, numbers_max, bits, bits_p95,
-    bits_max. csv has all of them."""
+    bits_max; leak_sum, leak_actions. csv has all but these two, unless they are named."""
 
 
 def open_results(path: str, field: str = "folder", *, partial: bool = True) -> xr.Dataset:
