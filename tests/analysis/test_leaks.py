@@ -188,11 +188,9 @@ FORGED = [
     ({"why": None}, r"\[0\]=.*: must be a Disclosure whose why, source and observation are texts"),
     ({"members": 0.5}, r"\[0\].members=0.5: must be a whole number"),
     ({"is_one_round": "no"}, r"\[0\].is_one_round='no': must be True or False"),
-    ({"trust": 1}, f"=.*: {MUST}"),
-    ({"noises": 3}, f"=.*: {MUST}"),
-    ({"noises": ["laplace"]}, f"=.*: {MUST}"),
-    ({"mechanism": 3}, f"=.*: {MUST}"),
-    ({"mechanism": "gaussian:3"}, "mechanism='gaussian:3': must be "),
+    ({"trust": 1}, "TypeError: "),
+    ({"noises": 3}, "TypeError: "),
+    ({"noises": ["laplace"]}, "TypeError: "),
     ({"scale": 0}, r"\[0\].noises.scale=0: must be a number in \(0, inf\]"),
     ({"scale": None}, r"\[0\].noises.scale=None: must be a number in \(0, inf\]"),
     ({"number": 0}, r"\[0\].noises.number=0: must be a whole number in \[1, "),
@@ -222,7 +220,7 @@ def test_a_forged_ledger_is_refused_in_a_line(noisy, changes, line):
     for data in noisy.values():
         forged = data.assign_coords(ledger=forge(data, **changes))
         for read in READERS:
-            refuses(f"^(ledger)?{line}", read, forged)
+            refuses(rf"^ledger='.*: {MUST} \(.*{line}", read, forged)
 
 
 @pytest.mark.parametrize("what", OTHER_TEXTS)
@@ -250,10 +248,11 @@ def test_a_ledger_without_the_leak_of_its_result_says_nothing(noisy):
             )
 
 
-def test_noise_of_a_plug_in_that_is_not_loaded_hides_up_to_no_delta(noisy):
+@pytest.mark.parametrize("law", ["rumour", "rumour:1,2", "gaussian:3", ""])
+def test_noise_of_a_plug_in_that_is_not_loaded_hides_up_to_no_delta(noisy, law):
     """Would catch a refusal of results that somebody else has made, and a guess at their noise."""
     pure, approximate = (
-        fmab.add_leaks(data.assign_coords(ledger=data.ledger.item().replace(name, "rumour")))
+        fmab.add_leaks(data.assign_coords(ledger=data.ledger.item().replace(name, law)))
         for name, data in noisy.items()
     )
     for view in VIEWS:
