@@ -185,12 +185,13 @@ FORGED = [
     ({"viewer": "the boss"}, r"\[0\].viewer='the boss': must be 'the server' or "),
     ({"viewer": ["the server"]}, r"\[0\].viewer=\['the server'\]: must be 'the server' or "),
     ({"view": "all"}, r"\[0\].view='all': must be 'messages' or 'sum' or 'actions'"),
-    ({"why": None}, r"\[0\]=.*: must be a Disclosure whose why, source and observation are texts"),
+    ({"why": None}, r"\[0\]=Disclosure\(.*why=None"),
     ({"members": 0.5}, r"\[0\].members=0.5: must be a whole number"),
     ({"is_one_round": "no"}, r"\[0\].is_one_round='no': must be True or False"),
     ({"trust": 1}, "TypeError: "),
-    ({"noises": 3}, "TypeError: "),
-    ({"noises": ["laplace"]}, "TypeError: "),
+    # These two are seen by the check of types in tests before they are by anybody else.
+    ({"noises": 3}, "Type(Check)?Error: "),
+    ({"noises": ["laplace"]}, "Type(Check)?Error: "),
     ({"scale": 0}, r"\[0\].noises.scale=0: must be a number in \(0, inf\]"),
     ({"scale": None}, r"\[0\].noises.scale=None: must be a number in \(0, inf\]"),
     ({"number": 0}, r"\[0\].noises.number=0: must be a whole number in \[1, "),
@@ -204,7 +205,7 @@ FORGED = [
     ),
     ({"shares": ["a", "b"]}, r"\[0\].noises.shares='b': must be a whole number"),
     ({"shares": [3, 2]}, r"\[0\].noises.shares=3: must be a whole number in \[1, 2\]"),
-    ({"shares": [1, 10**400]}, r"\[0\].noises.shares=.*: must be a whole number"),
+    ({"shares": [1, 10**20]}, r"\[0\].noises.shares=1.*: must be a whole number"),
 ]
 READERS = (
     lambda data: read_ledger(data.ledger.item()),
