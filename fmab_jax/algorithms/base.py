@@ -254,7 +254,9 @@ def noiseless_ledger(algorithm: Algorithm, exchange: Exchange) -> tuple[Disclosu
 
 def list_unbounded(exchange: Exchange, reason: str) -> tuple[Disclosure, ...]:
     """Returns an unbounded row for each viewer."""
+    summing = {view.viewer for view in exchange.views if view.over > 1}
     rows = [_make_unbounded(viewer, reason) for viewer in list_viewers(exchange)]
+    rows = [row._replace(view=ViewKind.SUM) if row.viewer in summing else row for row in rows]
     return (*rows, Disclosure(Viewer.WATCHERS, ViewKind.ACTIONS, math.inf, reason))
 
 
