@@ -39,12 +39,12 @@ from fmab_jax.analysis.bands import paired_difference as paired_difference
 from fmab_jax.analysis.comparisons import compare as compare
 from fmab_jax.analysis.comparisons import compare_all as compare_all
 from fmab_jax.analysis.conformance import check_algorithm as check_algorithm
-from fmab_jax.analysis.costs import add_leaks as add_leaks
 from fmab_jax.analysis.costs import communication_cost as communication_cost
 from fmab_jax.analysis.leaks import at_leak as at_leak
 from fmab_jax.analysis.leaks import find_leak as find_leak
 from fmab_jax.analysis.overview import overview as overview
 from fmab_jax.analysis.privacy import privacy_ledger as privacy_ledger
+from fmab_jax.analysis.tables import add_leaks as add_leaks
 from fmab_jax.analysis.tables import final_table as final_table
 from fmab_jax.core.exchanges import Exchange as Exchange
 from fmab_jax.core.outputs import Output as Output

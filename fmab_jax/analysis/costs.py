@@ -99,7 +99,7 @@ def read_exposure(data: xr.Dataset) -> Cost:
     if not {*LEAKS[:2]} <= {*data.variables}:
         return Cost()
     cost = Cost(float(data.leak_messages), float(data.leak_messages_delta))
-    ledger = _read_rows(data)
+    ledger = read_cell_ledger(data)
     if ledger is None:
         return cost
     rows = ledger.rows
@@ -123,7 +123,7 @@ def read_exposure(data: xr.Dataset) -> Cost:
     return cost._replace(trust=trust, has_open_actions=is_open)
 
 
-def _read_rows(data: xr.Dataset) -> Ledger | None:
+def read_cell_ledger(data: xr.Dataset) -> Ledger | None:
     """Returns the ledger of one configuration; None if it does not have the leak in messages.
 
     Then it is that of another run, as where runs were joined, or a plug-in has changed since; or it
@@ -137,54 +137,6 @@ def _read_rows(data: xr.Dataset) -> Ledger | None:
     # The last digits differ between machines.
     is_same = messages is not None and leaks_alike(Cost(messages.epsilon), stated)
     return ledger if is_same and messages and messages.delta == stated.delta else None
-
-
-def add_leaks(data: xr.Dataset, views: Sequence[str] = VIEWS) -> xr.Dataset:
-    """Returns results with the leaks of some views as variables, such as ``leak_sum``.
-
-    Args:
-        data: From `simulate`, `sweep`, `open_sweep` or `load`, or its `final_table`.
-        views: "messages", which all results have; "sum", who sees sums over agents alone; or
-            "actions", who sees only the arms that agents pull.
-
-    Returns:
-        The Dataset with ``leak_sum`` and ``leak_actions``: the epsilon of one reward, over the
-        swept parameters; and beside each, as ``leak_sum_delta``, the delta at which it holds: 0 for
-        pure differential privacy, else 1e-6. NaN where nobody has this view, or the result does not
-        say what leaks.
-
-    Raises:
-        ValueError: If ``views`` names another view, or ``data`` is no result.
-
-    Example:
-        >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
-        >>> data = fmab.sweep(fmab.cdp_mab, problem, epsilon=[0.1, 1], horizon=10**4, seeds=20)
-        >>> data.leak_messages.values.tolist(), data.leak_messages_delta.values.tolist()
-        ([0.5, 5.0], [0.0, 0.0])
-        >>> fmab.add_leaks(data).leak_actions.values.round(3).tolist()
-        [0.381, 4.054]
-    """
-    if not isinstance(data, xr.Dataset) or "seeds" not in data:
-        refuse("data", type(data).__name__, "a result of simulate or sweep", "pass it unchanged")
-    if isinstance(views, str) or not isinstance(views, Sequence):
-        refuse("views", views, "a list of views", 'such as ["sum", "actions"]')
-    names = [choice("views", view, VIEWS, "choose views") for view in views]
-    shape, dims = data.seeds.shape, [*map(str, data.seeds.dims)]
-    cells = [data.isel(dict(zip(dims, place, strict=True))) for place in np.ndindex(shape)]
-    is_said = {*LEAKS[:2]} <= {*data.variables}
-    ledgers = [_read_rows(cell) if is_said else None for cell in cells]
-    for view in map(ViewKind, names):
-        if f"leak_{view}" in data:
-            continue
-        leaks = [leak(ledger.rows, view) if ledger else None for ledger in ledgers]
-        pairs = [(math.nan, math.nan) if x is None else (x.epsilon, x.delta) for x in leaks]
-        epsilons, deltas = np.array(pairs).T.reshape(2, *shape)
-        attrs = {"long_name": f"leak of one reward, view of {view}", "symbol": "ε"}
-        data = data.assign(
-            {f"leak_{view}": (dims, epsilons, attrs), f"leak_{view}_delta": (dims, deltas)}
-        )
-    return data
 
 
 def read_parameters(data: xr.Dataset) -> Record:

@@ -201,7 +201,7 @@ def overview(
         ),
         legend=_write_legend(table, f"{100 * level:.6g} %"),
         remarks=tuple(write_remarks(table, data)),
-        ledger=tuple(privacy.write_lines(data)) if "ledger" in data.coords else (),
+        ledger=tuple(privacy.write_lines(table)) if "ledger" in table.coords else (),
     )
 
 

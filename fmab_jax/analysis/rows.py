@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis import budgets, costs
-from fmab_jax.analysis.tables import final_table, list_scalar_outputs
+from fmab_jax.analysis.tables import add_leaks, final_table, list_scalar_outputs
 from fmab_jax.analysis.words import is_number
 from fmab_jax.core.shapes import Record
 from fmab_jax.errors import did_you_mean, parse_number, refuse
@@ -43,7 +43,7 @@ def add_named_leaks(table: xr.Dataset, texts: Iterable[object]) -> xr.Dataset:
     """Returns a table with the leaks of the views that arguments of `overview` name."""
     values = [x for text in texts for x in (text if isinstance(text, (list, tuple)) else [text])]
     named = " ".join(value for value in values if isinstance(value, str))
-    return costs.add_leaks(table, [view for view in VIEWS[1:] if f"leak_{view}" in named])
+    return add_leaks(table, [view for view in VIEWS[1:] if f"leak_{view}" in named])
 
 
 def iterate_rows(table: xr.Dataset, data: xr.Dataset) -> Iterator[Record]:

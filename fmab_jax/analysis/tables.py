@@ -9,10 +9,12 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis import budgets, summary
+from fmab_jax.analysis.accountant import leak
 from fmab_jax.analysis.bands import EVENTS, compute_moments_band, lost_interval, student_quantile
-from fmab_jax.analysis.costs import LEAKS, communication_cost, list_prices
+from fmab_jax.analysis.costs import LEAKS, communication_cost, list_prices, read_cell_ledger
 from fmab_jax.core.shapes import Record
-from fmab_jax.errors import price, real, refuse
+from fmab_jax.errors import choice, price, real, refuse
+from fmab_jax.parameters import VIEWS, ViewKind
 from fmab_jax.run.attributes import json_attr
 
 _ENDS = ("_lower", "_upper")
@@ -204,12 +206,62 @@ def _compute_moments(values: np.ndarray) -> tuple[float, float]:
     return float(part.mean[0]), float(part.covariance[0])
 
 
+def add_leaks(data: xr.Dataset, views: Sequence[str] = VIEWS) -> xr.Dataset:
+    """Returns results with the leaks of some views as variables, such as ``leak_sum``.
+
+    Args:
+        data: From `simulate`, `sweep`, `open_sweep` or `load`, or its `final_table`.
+        views: "messages", which all results have; "sum", who sees sums over agents alone; or
+            "actions", who sees only the arms that agents pull.
+
+    Returns:
+        The Dataset with ``leak_sum`` and ``leak_actions``: the epsilon of one reward, over the
+        swept parameters; and beside each, as ``leak_sum_delta``, the delta at which it holds: 0 for
+        pure differential privacy, else 1e-6. NaN where nobody has this view, or the result does not
+        say what leaks.
+
+    Raises:
+        ValueError: If ``views`` names another view, or ``data`` is no result.
+
+    Example:
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> data = fmab.sweep(fmab.cdp_mab, problem, epsilon=[0.1, 1], horizon=10**4, seeds=20)
+        >>> data.leak_messages.values.tolist(), data.leak_messages_delta.values.tolist()
+        ([0.5, 5.0], [0.0, 0.0])
+        >>> fmab.add_leaks(data).leak_actions.values.round(3).tolist()
+        [0.381, 4.054]
+    """
+    if not isinstance(data, xr.Dataset) or "seeds" not in data:
+        refuse("data", type(data).__name__, "a result of simulate or sweep", "pass it unchanged")
+    if isinstance(views, str) or not isinstance(views, Sequence):
+        refuse("views", views, "a list of views", 'such as ["sum", "actions"]')
+    names = [choice("views", view, VIEWS, "choose views") for view in views]
+    data = check_result(data)
+    shape, dims = data.seeds.shape, [*map(str, data.seeds.dims)]
+    cells = [data.isel(dict(zip(dims, place, strict=True))) for place in np.ndindex(shape)]
+    is_said = {*LEAKS[:2]} <= {*data.variables}
+    ledgers = [read_cell_ledger(cell) if is_said else None for cell in cells]
+    for view in map(ViewKind, names):
+        if f"leak_{view}" in data:
+            continue
+        leaks = [leak(ledger.rows, view) if ledger else None for ledger in ledgers]
+        pairs = [(math.nan, math.nan) if x is None else (x.epsilon, x.delta) for x in leaks]
+        epsilons, deltas = np.array(pairs).T.reshape(2, *shape)
+        attrs = {"long_name": f"leak of one reward, view of {view}", "symbol": "ε"}
+        data = data.assign(
+            {f"leak_{view}": (dims, epsilons, attrs), f"leak_{view}_delta": (dims, deltas)}
+        )
+    return data
+
+
 def check_result(data: xr.Dataset, field: str = "data") -> xr.Dataset:
     """Returns results whose ``seeds`` counts the seeds that are present.
 
     Some may have been selected, runs may have been joined, and variables left out. Where runs were
     joined and the attributes are those of the first, as xarray keeps them by default, the privacy
-    parameter is left out; runs joined along an axis of their study are a sweep.
+    parameter is left out; runs joined along an axis of their study are a sweep. Leaks and ledgers
+    are left out unless they are surely those of each run: xarray may keep the first one's.
 
     Args:
         data: Results.
@@ -220,6 +272,9 @@ def check_result(data: xr.Dataset, field: str = "data") -> xr.Dataset:
             be counted twice; or if runs that are joined have other seeds or meters.
     """
     _check_values(data, field)
+    names = [name for name in (*LEAKS, "ledger") if name in data.variables]
+    unsure = [name for name in names if "seed" not in data[name].dims]
+    data = _drop_unsure_leaks(data, names)
     if "seed" not in data.sizes:
         return data
     number, study = data.sizes["seed"], json_attr(data, "study")
@@ -234,6 +289,7 @@ def check_result(data: xr.Dataset, field: str = "data") -> xr.Dataset:
             is_there = np.isfinite(data.regret.isel(time=-1))
             joined = joined or bool(is_there.sum("seed").max() > seeds.max())
             seeds = seeds.copy(data=is_there.sum("seed").transpose(*seeds.dims).values)
+    data = data.drop_vars(unsure if joined else [], errors="ignore")
     join_axes = dims - {*study.get("axes", ())}
     if study and (join_axes or joined):
         data = data.copy()
@@ -252,7 +308,26 @@ def check_result(data: xr.Dataset, field: str = "data") -> xr.Dataset:
     ):
         remedy = "join runs of the same seeds, or keep them apart"
         refuse(f"{field}.seed", "not in all runs", "the same in all runs", remedy)
+    seeds = seeds.reset_coords(drop=True)  # a ledger, too, which may be left out
     return data.assign(seeds=seeds.clip(max=number, keep_attrs=True))
+
+
+def _drop_unsure_leaks(data: xr.Dataset, names: Sequence[str]) -> xr.Dataset:
+    """Returns results without leaks and ledgers that not every configuration has for itself.
+
+    Of seeds that were joined, each may have one: they are kept where all are the same.
+    """
+    dims = {*data.seeds.dims} if "seeds" in data else set()
+    for name in names:
+        values = data[name]
+        if "seed" in values.dims:
+            data, first = data.drop_vars(name), values.isel(seed=0, drop=True)
+            if (values == first).all():
+                data[name] = first
+                data = data.set_coords([name] if name == "ledger" else [])
+        elif dims - {"seed", *values.dims}:
+            data = data.drop_vars(name)
+    return data
 
 
 def _check_values(data: xr.Dataset, field: str) -> None:

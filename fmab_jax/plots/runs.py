@@ -231,6 +231,7 @@ def _check_run(label: str, data: xr.Dataset) -> xr.Dataset:
     if {*data[regret].dims} - {"seed"} != {"time"}:
         remedy = "select one configuration with .sel(...) per run"
         refuse(field, data[regret].dims, "a result with dimensions seed and time", remedy)
+    data = check_result(data, field)
     # Where horizons are swept, every configuration has slots of its own.
     return data.assign_coords(time=("time", data.slot.values)) if "slot" in data.coords else data
 

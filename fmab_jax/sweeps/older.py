@@ -24,14 +24,19 @@ def add_known_leaks(data: xr.Dataset) -> xr.Dataset:
     data.attrs.pop("ledger", None)
     if "leak_messages" in data or not (description := json_attr(data, "study")):
         return data
-    study = _rebuild_study(description, data)
-    if study is None:
+    if (
+        "seeds" not in data
+        or {*data.seeds.dims} - {*description.get("axes", ())}
+        or data.sizes.get("seed", 0) > int(data.seeds.max())
+    ):
+        return data  # runs that were joined, of which the study is that of the first
+    whole = _find_leaks(description, data)
+    if whole is None:
         return data
-    grid = Grid(build_header(study, {}))
-    variables, ledger = grid.leaks()
-    whole = xr.Dataset(variables, {**grid.coordinates(), **ledger})
+    labels = json_attr(data, "labels")
+    whole = whole.assign_coords({n: labels[str(n)] for n in whole.dims if n in labels})
     try:
-        cells = whole.sel({name: data.coords[name] for name in grid.dims})
+        cells = whole.sel({name: data.coords[name] for name in whole.dims})
     except KeyError:  # a coordinate was dropped, or renamed
         return data
     for name in ("leak_messages", "leak_messages_delta", "ledger"):
@@ -39,6 +44,33 @@ def add_known_leaks(data: xr.Dataset) -> xr.Dataset:
         pair = {name: (values.dims, values.values, values.attrs)}
         data = data.assign_coords(pair) if name == "ledger" else data.assign(pair)
     return data
+
+
+def _find_leaks(description: Record, data: xr.Dataset) -> xr.Dataset | None:
+    """Returns leaks and ledgers over the swept parameters of a study; None if it cannot be built.
+
+    A study file has no algorithms with parameters of their own: they are one study each.
+    """
+    axes, entries = description.get("axes", ()), description.get("algorithm")
+    if "algorithm" in axes and any(isinstance(entry, dict) for entry in entries):
+        inner = description | {"axes": [name for name in axes if name != "algorithm"]}
+        fields = [x if isinstance(x, dict) else {"algorithm": x} for x in entries]
+        parts = [_find_leaks(inner | _drop_unset(entry), data) for entry in fields]
+        if any(part is None for part in parts):
+            return None
+        return xr.concat(parts, "algorithm", coords="different", compat="equals")
+    study = _rebuild_study(description, data)
+    if study is None:
+        return None
+    grid = Grid(build_header(study, {}))
+    variables, ledger = grid.leaks()
+    return xr.Dataset(variables, {**grid.coordinates(), **ledger})
+
+
+def _drop_unset(entry: Record) -> Record:
+    """Returns an algorithm's parameters without the one of two epsilons that is not set."""
+    unset = "epsilon" if entry.get("epsilon_message") is not None else "epsilon_message"
+    return {name: value for name, value in entry.items() if name != unset}
 
 
 def _rebuild_study(description: Record, data: xr.Dataset) -> Study | None:

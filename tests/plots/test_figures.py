@@ -522,12 +522,11 @@ def test_runs_by_label_say_what_they_leak_and_whom_they_trust():
     assert "without a bound, whoever sees actions” (c). " in text
     same = {label: leaking(result(seed=i), (), 5.0) for i, label in enumerate("ab")}
     assert "eak ε" not in caption(plot_runs(same))
-    # Unlike deltas are unlike leaks, even of one epsilon.
+    # An epsilon that holds only up to a delta is told with it.
     runs = same | {"c": leaking(result(seed=2), (), [make_gaussian_row()])}
-    runs["d"] = runs["c"].assign(leak_messages_delta=1e-3).drop_vars("ledger")
     text = caption(plot_runs(runs))
-    told = "5 (single messages) (a / b); (1.448, 10⁻⁶) (single messages) (c); (1.448, 0.001) (d). "
-    assert f"Leak (ε, δ) of one reward in what is sent: {told}" in text
+    told = "5 (a / b); (1.448, 10⁻⁶) (c). "
+    assert f"Leak (ε, δ) of one reward in single messages: {told}" in text
 
 
 def test_a_sweep_of_horizons_has_slots_of_its_own_per_cell():
