@@ -51,14 +51,15 @@ def _find_leaks(description: Record, data: xr.Dataset) -> xr.Dataset | None:
 
     A study file has no algorithms with parameters of their own: they are one study each.
     """
-    axes, entries = description.get("axes", ()), description.get("algorithm")
+    axes, entries = description.get("axes", ()), description.get("algorithm", ())
     if "algorithm" in axes and any(isinstance(entry, dict) for entry in entries):
         inner = description | {"axes": [name for name in axes if name != "algorithm"]}
         fields = [x if isinstance(x, dict) else {"algorithm": x} for x in entries]
         parts = [_find_leaks(inner | _drop_unset(entry), data) for entry in fields]
-        if any(part is None for part in parts):
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
             return None
-        return xr.concat(parts, "algorithm", coords="different", compat="equals")
+        return xr.concat(known, "algorithm", coords="different", compat="equals")
     study = _rebuild_study(description, data)
     if study is None:
         return None
