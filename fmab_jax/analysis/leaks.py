@@ -37,7 +37,7 @@ def measure_leak(
     None where nobody has this view.
     """
     choice("view", view, VIEWS, "choose who is looked at")
-    rows, _ = list_disclosures(algorithm, agents, presence)
+    rows = list_disclosures(algorithm, agents, presence)
     return leak(rows, ViewKind(view), check_delta(delta))
 
 

@@ -30,7 +30,7 @@ from fmab_jax.analysis.accountant import DELTA, check_delta, epsilon_at, leak_te
 from fmab_jax.analysis.accountant import laplace_sum_epsilon as laplace_sum_epsilon
 from fmab_jax.analysis.words import read_ledgers, write_label, write_number
 from fmab_jax.core.binomials import MAX_TRIALS
-from fmab_jax.core.exchanges import Exchange, Viewer
+from fmab_jax.core.exchanges import Viewer
 from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.core.ledgers import Disclosure, Noise, describe_viewer
 from fmab_jax.core.presences import PRESENCES, Presence
@@ -162,37 +162,29 @@ def privacy_ledger(
         0.71
     """
     delta = check_delta(delta)
-    rows, exchange = list_disclosures(algorithm, agents, presence)
-    remedy = "leave one agent whose reward is looked for"
-    colluding = count("colluding", colluding, 0, exchange.agents - 1, remedy)
+    rows = list_disclosures(algorithm, agents, presence, colluding)
     rewards = count("rewards", rewards, 1, MAX_TRIALS, "give a number of rewards of one agent")
     distinct = flag("distinct_messages", distinct_messages, "write True or False")
     if distinct and not isinstance(algorithm, NoisyMessages):
         allowed = f"False for {algorithm.name}, whose rewards may enter several messages"
         refuse("distinct_messages", distinct, allowed, "leave it out")
-    if colluding:
-        with refuse_errors(type(algorithm)):
-            rows += coalition_of(algorithm, exchange, colluding, _parse_presence(presence))
     return [_measure(row, delta, rewards, distinct) for row in rows]
 
 
 def list_disclosures(
-    algorithm: Algorithm, agents: int, presence: Presence | str | None = None
-) -> tuple[tuple[Disclosure, ...], Exchange]:
-    """Returns the rows of a ledger without their numbers, and the exchange that they are about.
-
-    Arguments are checked, and are as in `privacy_ledger`.
-    """
+    algorithm: Algorithm, agents: int, presence: Presence | str | None = None, colluding: int = 0
+) -> tuple[Disclosure, ...]:
+    """Returns the rows of a ledger without their numbers; arguments as in `privacy_ledger`."""
     if not isinstance(algorithm, Algorithm):
         refuse("algorithm", algorithm, "an algorithm, such as cdp_mab(1.0)", "see fmab algorithms")
     agents = count("agents", agents, 1, AGENTS_MAX, "give the number of agents")
+    remedy = "leave one agent whose reward is looked for"
+    colluding = count("colluding", colluding, 0, agents - 1, remedy)
+    who = None if presence is None else PRESENCES.parse(presence, "presence")
     exchange = build_exchange(algorithm, agents)
     with refuse_errors(type(algorithm)):
-        return ledger_of(algorithm, exchange, _parse_presence(presence)), exchange
-
-
-def _parse_presence(presence: Presence | str | None) -> Presence | None:
-    return None if presence is None else PRESENCES.parse(presence, "presence")
+        rows = ledger_of(algorithm, exchange, who)
+        return rows + coalition_of(algorithm, exchange, colluding, who) if colluding else rows
 
 
 def _measure(row: Disclosure, delta: float, rewards: int, is_distinct: bool) -> LedgerRow:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fmab_jax.analysis import words
-from fmab_jax.analysis.costs import Cost, leaks_alike, leaks_less, write_leak, write_leak_cell
+from fmab_jax.analysis.costs import Cost, write_leak, write_leak_cell
 from fmab_jax.parameters import ViewKind
 
 
@@ -78,6 +78,20 @@ class Participant(NamedTuple):
     def is_silent(self) -> bool:
         """Whether nothing is sent."""
         return self.view is None and self.leak == 0.0
+
+
+def leaks_alike(first: Participant, second: Participant) -> bool:
+    """Tells whether both epsilons are the same, but for rounding."""
+    return math.isclose(first.leak, second.leak, rel_tol=1e-9)
+
+
+def leaks_less(first: Participant, second: Participant) -> bool:
+    """Tells whether the first leak is surely smaller: neither epsilon nor delta is larger."""
+    if math.isinf(second.leak):
+        return first.leak < math.inf
+    if leaks_alike(first, second):
+        return first.delta < second.delta
+    return first.leak < second.leak and first.delta <= second.delta
 
 
 METHODS = {
