@@ -401,7 +401,7 @@ def test_an_agent_takes_its_share_out_of_a_secure_sum(agents, expected):
     assert agent.epsilon == pytest.approx(expected, abs=5e-4)
     # Another law hides it than that of whole variables: no smaller epsilon follows.
     assert (agent.number, agent.epsilon_at_delta) == (0, agent.epsilon)
-    told = make_result(list_disclosures(fmab.dist_dp_se(1.0), agents)[0])
+    told = make_result(list_disclosures(fmab.dist_dp_se(1.0), agents))
     assert f"  an agent: ε = {agent.epsilon:.3g}" in privacy.write_lines(told)
     one = privacy_ledger(fmab.dist_dp_se(1.0), agents, colluding=1)[-1]
     assert (one.epsilon, one.label) == (agent.epsilon, "1 agent together")
