@@ -184,7 +184,8 @@ def test_a_leak_up_to_delta_is_told_with_it(grid):
     page = page_of_leaks(grid, [pure, up_to], 2.0)
     for caption in ("Final values", "Seeds that went wrong"):
         heads, rows = page.table(caption)
-        assert [row[heads.index(LEAK)] for row in rows] == ["5", pair]
+        column = heads.index(LEAK.replace("ε", "(ε, δ)"))
+        assert [row[column] for row in rows] == ["5", pair]
     _, rows = page.table("Differences of mean regret")
     assert [pair in cell for cell in rows[0]].count(True) == 1
     assert f"[0.1, 10] leak ε = 5 and (ε, δ) = {pair} (single" not in page.text
