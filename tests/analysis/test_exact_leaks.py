@@ -107,6 +107,8 @@ def test_the_ledger_promises_what_sums_keep(leak, agents):
     algorithm = fmab.kl_se(leak, mechanism="discrete_laplace")
     row = fmab.privacy_ledger(algorithm, agents)[-1]
     wanted = leak - math.log(agents) + math.log1p(-1e-6)
-    assert row.over == agents and row.epsilon_at_delta == pytest.approx(wanted, rel=1e-12)
-    solved = fmab.at_leak("kl_se", wanted, agents=agents, view="actions", mechanism=row.law)
+    assert row.number == agents and row.epsilon_at_delta == pytest.approx(wanted, rel=1e-12)
+    solved = fmab.at_leak(
+        "kl_se", wanted, agents=agents, view="actions", mechanism=algorithm.mechanism
+    )
     assert solved.epsilon == pytest.approx(leak, rel=1e-11)
