@@ -26,12 +26,16 @@ from fmab_jax.algorithms.base import Disclosure, Noise
 from fmab_jax.analysis import conformance
 from fmab_jax.cli.main import main
 from fmab_jax.core import laws, plugins
+from fmab_jax.core.presences import PRESENCES
 from fmab_jax.core.trials import Outcome
+from fmab_jax.core.worlds import WORLDS
 from fmab_jax.errors import Refusal
+from fmab_jax.mechanisms import MECHANISMS
 from fmab_jax.mechanisms.laplace import LAPLACE
 from fmab_jax.parameters import Word, parameters_of
 from fmab_jax.run import batches, compilation, resources
 from fmab_jax.run.contract import PROMISES
+from fmab_jax.sweeps.study import state
 
 FILE = str(Path(plugs.__file__))
 MEANS = np.array([0.9, 0.5, 0.1])
@@ -44,7 +48,9 @@ SMALL = ["--agents", "6", "--arms", "5", "--horizon", "2000", "--seeds", "16"]
 @pytest.fixture(autouse=True)
 def _no_plugins_left():
     """What a test loads, the next does not know."""
-    before = [(table, dict(table)) for table in (base._loaded, laws.LAWS_BY_NAME)]
+    tables = [base._loaded, laws.LAWS_BY_NAME]
+    tables += [registry._loaded for registry in (MECHANISMS, WORLDS, PRESENCES)]
+    before = [(table, dict(table)) for table in tables]
     yield
     for table, kept in before:
         table.clear()
@@ -492,7 +498,7 @@ def forget_helpers():
     """Has the next import be the first, as in another process."""
     for name in [name for name in sys.modules if name.startswith(("fmab_test_", "fmab_plugin_"))]:
         del sys.modules[name]
-    plugins._executed.clear()
+    plugins._helpers.clear()
     base._loaded.clear()
 
 
@@ -533,8 +539,8 @@ def test_a_changed_file_or_helper_is_another_configuration(helped, name, old, ne
 
 @pytest.mark.parametrize("name", HELPERS)
 def test_every_helper_counts_and_nothing_else(helped, name):
-    """Would catch an import in a function left out of the digest, or an unrelated file in it."""
-    counts = name in ("fmab_test_helper.py", "fmab_test_late.py")
+    """Would catch a helper's helper left out of the digest, or an unrelated file in it."""
+    counts = name != "fmab_test_beside.py"
     before = plugins.source_digest(load(helped / "mine.py"))
     for text, same in ((HELPERS[name] + "# changed\n", not counts), (HELPERS[name], True)):
         (helped / name).write_text(text, encoding="utf-8")
@@ -565,6 +571,141 @@ def test_a_module_counts_with_its_neighbours(helped):
         with (helped / f"fmab_test_own/{name}.py").open("a", encoding="utf-8") as file:
             file.write("# changed\n")
         assert (digest() != before) is counts, name
+
+
+# One part of every kind, each of which reads a factor.
+PARTS = """\
+from dataclasses import dataclass
+import jax.numpy as jnp
+import fmab_jax as fmab
+from fmab_jax.core.rewards import FiniteSupport
+from fmab_test_parts.more import factor
+@dataclass(frozen=True)
+class Mine(fmab.cdp_mab):
+    name = "mine"
+@dataclass(frozen=True)
+class Noise(fmab.Mechanism):
+    name, title, scales = "mine", "mine", True
+    def sample(self, words, lane, scale, draw=0):
+        return factor() * scale * (fmab.core.keys.uniform(*words, lane, draw) - 0.5)
+    def epsilon(self, scale, count, delta):
+        return 1.0 / scale
+@dataclass(frozen=True)
+class Fair(FiniteSupport):
+    name, levels = "fair", (0.0, 1.0)
+    def parameters(self, means, **traced):
+        return 1.0 - means, means
+@dataclass(frozen=True)
+class Still(fmab.World):
+    name, title, segments = "still", "still", 1
+    def ends(self, horizon):
+        return horizon[None]
+    def means(self, words, first):
+        return first[None]
+@dataclass(frozen=True)
+class Here(fmab.Presence):
+    name, title = "here", "here"
+    def is_heard(self, occasion, agent):
+        return agent >= 0
+OUTPUT = fmab.Output("mine", "mine", "", lambda record: factor() * record["regret"][:, -1])
+REDUCE = fmab.Reduce(
+    "all", "all", "", lambda record: record["regret"][:, -1],
+    init=lambda: 0.0, add=lambda state, new: state + factor() * jnp.sum(new),
+    merge=lambda one, other: one + other, finish=lambda state: state,
+)
+"""
+BESIDE = {
+    "mine.py": PARTS,
+    "fmab_test_parts/__init__.py": "",
+    "fmab_test_parts/more.py": "from .deep import FACTOR\ndef factor():\n    return FACTOR\n",
+    "fmab_test_parts/deep.py": "FACTOR = 1.0\n",
+    "fmab_test_parts/beside.py": "FACTOR = 1.0\n",
+}
+KINDS = {
+    "an algorithm": lambda module: {"algorithm": module.Mine(1.0)},
+    "noise": lambda module: {"algorithm": fmab.cdp_mab(1.0, mechanism=module.Noise())},
+    "swept noise": lambda module: {
+        "algorithm": "cdp",
+        "epsilon": 1.0,
+        "mechanism": ["laplace", module.Noise()],
+    },
+    "a law": lambda module: {"rewards": module.Fair()},
+    "a world": lambda module: {"world": module.Still()},
+    "a presence": lambda module: {"presence": module.Here()},
+    "an output": lambda module: {"outputs": [module.OUTPUT]},
+    "a reduction": lambda module: {"outputs": [module.REDUCE], "keep": "summary"},
+}
+
+
+@pytest.fixture
+def parts(tmp_path):
+    """A plug-in file with parts of every kind, and a package beside it."""
+    (tmp_path / "fmab_test_parts").mkdir()
+    for name, text in BESIDE.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    yield tmp_path
+    forget_helpers()
+
+
+def load_parts(folder):
+    """The module of the file as it is now."""
+    (owner,) = base.load_plugin(str(folder / "mine.py"))
+    return sys.modules[owner.__module__]
+
+
+def hash_with(kind, folder):
+    """The last configuration of a study with a part of the file as it is now."""
+    chosen = {"algorithm": fmab.cdp_mab(1.0), **KINDS[kind](load_parts(folder))}
+    algorithm = chosen.pop("algorithm")
+    return state(algorithm, horizon=50, seeds=2, agents=2, arms=2, **chosen).points[-1].hash
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_part_counts_with_all_that_it_reaches(parts, kind):
+    """Would catch a kind whose source, helper, or helper's helper is no part of a configuration."""
+    before = hash_with(kind, parts)
+    for name, text in BESIDE.items():
+        (parts / name).write_text(text + "# changed\n", encoding="utf-8")
+        assert (hash_with(kind, parts) == before) is name.endswith("beside.py"), name
+        (parts / name).write_text(text, encoding="utf-8")
+    assert hash_with(kind, parts) == before
+
+
+def test_edited_noise_is_computed_anew(parts):
+    """Would catch trials of the noise before an edit given for those after it."""
+    study = dict(horizon=400, seeds=8, agents=6, arms=3, store=parts / "runs")
+    results = []
+    for factor in ("1.0", "30.0"):
+        deep = f"FACTOR = {factor}\n"
+        (parts / "fmab_test_parts/deep.py").write_text(deep, encoding="utf-8")
+        algorithm = fmab.cdp_mab(0.1, mechanism=load_parts(parts).Noise())
+        results.append(fmab.sweep(algorithm, **study))
+        assert results[-1].attrs["compilations"] == 1
+    assert not np.array_equal(*(result.regret for result in results))
+    assert results[0].attrs["settings"] != results[1].attrs["settings"]
+
+
+def test_two_classes_of_one_name_are_two_mechanisms(monkeypatch):
+    """Would catch an object whose configuration or ledger is that of another class of its name."""
+    monkeypatch.setitem(sys.modules, "typed_in", ModuleType("typed_in"))
+    hashes, leaks = [], []
+    for factor in (1.0, 30.0, 1.0):
+        names = {"__name__": "typed_in", "FACTOR": factor}
+        exec(
+            "import dataclasses, fmab_jax\ndef scaled(x):\n    return FACTOR * x\n"
+            "@dataclasses.dataclass(frozen=True)\nclass Noise(fmab_jax.Mechanism):\n"
+            "    name, title, scales = 'typed', 'typed', True\n"
+            "    def sample(self, words, lane, scale, draw=0):\n"
+            "        return scale * (fmab_jax.core.keys.uniform(*words, lane, draw) - 0.5)\n"
+            "    def epsilon(self, scale, count, delta):\n        return scaled(1.0 / scale)\n",
+            names,
+        )
+        algorithm = fmab.kl_se(1.0, mechanism=names["Noise"]())
+        hashes.append(state(algorithm, FEW, horizon=50, seeds=2).points[0].hash)
+        leaks.append((algorithm, fmab.find_leak(algorithm, agents=3, view="sum")))
+    assert hashes[0] == hashes[2] != hashes[1]
+    for algorithm, leak in leaks:  # the last class has not replaced the others
+        assert fmab.find_leak(algorithm, agents=3, view="sum") == leak
 
 
 def test_a_constant_in_code_without_source_counts(monkeypatch):

@@ -37,7 +37,7 @@ def _forget(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for table in TABLES:
         monkeypatch.setattr(table, "_loaded", {})
-    monkeypatch.setattr(plugins, "_executed", {})
+    monkeypatch.setattr(plugins, "_helpers", {})
 
 
 def problem(world=WORLD, presence=PRESENCE):
@@ -137,6 +137,6 @@ def test_ledger_and_audit_take_the_noise(capsys):
     Path("false.py").write_text(text, "utf-8")
     for table in TABLES:
         table._loaded.clear()
-    plugins._executed.clear()
+    plugins._helpers.clear()
     assert main(f"audit phased --plugin false.py {words}".split()) == 1
     assert "the claim is contradicted" in capsys.readouterr().err

@@ -32,7 +32,7 @@ from fmab_jax.core.ledgers import Noise as Noise
 from fmab_jax.core.ledgers import adapt_to_absence, checked_rows, hide_by_one, list_viewers
 from fmab_jax.core.outputs import OF_RESULTS, Output
 from fmab_jax.core.per_agent import PerAgent
-from fmab_jax.core.plugins import defined_in, file_of, foreign_refused, source_digest
+from fmab_jax.core.plugins import code_of, defined_in, file_of, foreign_refused, source_digest
 from fmab_jax.core.plugins import imported as import_file
 from fmab_jax.core.plugins import imported_module as import_name
 from fmab_jax.core.presences import PRESENCES, Presence
@@ -237,8 +237,11 @@ class Algorithm(Configurable):
         return (row._replace(members=size, observation="all that they are told"),)
 
     def describe(self) -> Record:
-        """Returns an identity for JSON: name, parameters, and a digest of foreign source."""
-        digest = source_digest(type(self))
+        """Returns an identity for JSON: name, parameters, and a digest of foreign source.
+
+        The source is that of the class, and of classes of parameters, such as a mechanism.
+        """
+        digest = code_of(self)
         return {"algorithm": self.name, **self.plain(), **({"code": digest} if digest else {})}
 
 

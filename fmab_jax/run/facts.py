@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from fmab_jax.algorithms.base import Disclosure, Noise, ledger_of, privacy_of
 from fmab_jax.core.ledgers import NoiseLaw, checked_rows
-from fmab_jax.core.plugins import source_digest
+from fmab_jax.core.plugins import code_of
 from fmab_jax.core.shapes import Record
 from fmab_jax.errors import Refusal, describe_error, refuse
 from fmab_jax.mechanisms import MECHANISMS
@@ -36,7 +36,7 @@ def facts(config: Config, *, sum_agents: bool = True) -> Record:
     for name, parameter in parameters_of(type(algorithm)).items():
         if remark := parameter.kind.remark(getattr(algorithm, name)):
             settings[f"{name} remark"] = remark
-    if code := source_digest(type(algorithm)):
+    if code := code_of(algorithm, problem.rewards, problem.world, problem.presence):
         settings["source code"] = f"code {code[:8]}"
     if not sum_agents:
         settings["sum agents"] = "agents drawn one by one"

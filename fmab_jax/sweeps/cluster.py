@@ -137,8 +137,11 @@ class Cluster:
         # The job is pickled inside, since a worker with other versions may fail to unpickle it.
         job_bytes = cloudpickle.dumps(job, protocol=5)
         # Names of plug-in modules hold a digest, so a match in the bytes is a real use.
+        # Plain tuples, which a worker of another version can read before it is refused.
         sources = [
-            tuple(source) for source in plugin_sources() if source.name.encode() in job_bytes
+            (*source[:3], tuple(map(tuple, source.helpers)))
+            for source in plugin_sources()
+            if source.name.encode() in job_bytes
         ]
         return pickle.dumps((self.versions, _uses_cache(), sources, job_bytes), protocol=5)
 

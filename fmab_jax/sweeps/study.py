@@ -25,7 +25,7 @@ from fmab_jax.analysis.leaks import NOISE, at_leak
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.outputs import Output, Reduce
-from fmab_jax.core.plugins import source_digest
+from fmab_jax.core.plugins import code_of
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.shapes import Record
 from fmab_jax.errors import choice, count, did_you_mean, flag, length, refuse
@@ -115,7 +115,8 @@ class Study:
         near = max(sizes) <= _MAX_PADDING * min(sizes)
         # A single number of agents needs no padding.
         padding = {n: pad_agents(max(sizes) if near else n) for n in sizes if len(sizes) > 1}
-        return tuple(self._point(*cell, padding.get(cell[1].agents)) for cell in cells)
+        outputs = record.to_study(self.outputs)
+        return tuple(self._point(*cell, padding.get(cell[1].agents), outputs) for cell in cells)
 
     @functools.cached_property
     def hash(self) -> str:
@@ -156,7 +157,12 @@ class Study:
         }
 
     def _point(
-        self, algorithm: Algorithm, problem: Problem, horizon: int, padded_agents: int | None
+        self,
+        algorithm: Algorithm,
+        problem: Problem,
+        horizon: int,
+        padded_agents: int | None,
+        outputs: Record,
     ) -> Point:
         config = bind(
             algorithm,
@@ -172,9 +178,9 @@ class Study:
         description = {
             **algorithm.describe(),
             "problem": describe_problem(problem),
-            "rewards_code": source_digest(type(problem.rewards)),
+            "rewards_code": code_of(problem.rewards),
             **{
-                f"{name}_code": source_digest(type(part))
+                f"{name}_code": code_of(part)
                 for name, part in (("world", problem.world), ("presence", problem.presence))
                 if part is not None
             },
@@ -184,7 +190,7 @@ class Study:
             "sum_agents": self.sum_agents,
             # A user's algorithm may change its exchange without changing its description.
             "exchange": _describe_exchange(config.exchange),
-            **record.to_study(self.outputs),
+            **outputs,
         }
         return Point(description, _hash(description), config)
 

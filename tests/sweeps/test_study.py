@@ -168,8 +168,8 @@ def test_a_law_with_other_source_is_another(monkeypatch):
     """Would catch results of a reward law of one's own kept after its code has changed."""
     before = hashes(small())
     codes = {law: "abc" for law in [type(fmab.Problem([0.5, 0.4], agents=2).rewards)]}
-    digest = study.source_digest
-    monkeypatch.setattr(study, "source_digest", lambda own: codes.get(own) or digest(own))
+    digest = study.code_of
+    monkeypatch.setattr(study, "code_of", lambda own: codes.get(type(own)) or digest(own))
     assert hashes(small()) != before
 
 
