@@ -708,6 +708,37 @@ def test_two_classes_of_one_name_are_two_mechanisms(monkeypatch):
         assert fmab.find_leak(algorithm, agents=3, view="sum") == leak
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        "double",
+        "jax.jit(double)",
+        "functools.partial(times, factor=FACTOR)",
+        "lambda record: double(record)",
+        "Callable()",
+        "Callable().call",
+    ],
+)
+def test_what_a_typed_output_reads_counts(monkeypatch, function):
+    """Would catch an output of a notebook that is taken for the one before an edit."""
+    monkeypatch.setitem(sys.modules, "typed_in", ModuleType("typed_in"))
+    made = []
+    for factor in (1.0, 30.0, 1.0):
+        names = {"__name__": "typed_in", "FACTOR": factor}
+        exec(
+            "import functools, jax, fmab_jax\n"
+            "def times(record, factor):\n    return factor * record['regret'][:, -1]\n"
+            "def double(record):\n    return times(record, FACTOR)\n"
+            "class Callable:\n    def __call__(self, record):\n        return double(record)\n"
+            "    def call(self, record):\n        return double(record)\n"
+            f"OUTPUT = fmab_jax.Output('typed', 'typed', '', {function})\n",
+            names,
+        )
+        options = {"agents": 2, "arms": 2, "outputs": [names["OUTPUT"]]}
+        made.append(state(fmab.cdp_mab(1.0), horizon=50, seeds=2, **options).points[0].hash)
+    assert made[0] == made[2] != made[1]
+
+
 def test_a_constant_in_code_without_source_counts(monkeypatch):
     """Would catch a class typed into a session that is taken for an earlier one."""
     result = []

@@ -74,6 +74,7 @@ _LIBRARIES = (
     "fmab_jax",
     "functools",
     "jax",
+    "jaxlib",
     "math",
     "numpy",
     "operator",
@@ -352,6 +353,7 @@ def code_digest(*parts: object) -> str:
         while isinstance(part, functools.partial):
             digest.update(repr((part.args, sorted(part.keywords.items()))).encode())
             part = part.func
+        part = inspect.unwrap(part) if callable(part) else part  # of jax.jit
         digest.update(_describe_value(part).encode())
         closure = [cell.cell_contents for cell in getattr(part, "__closure__", None) or ()]
         closure.append(getattr(part, "__defaults__", None))
@@ -362,7 +364,10 @@ def code_digest(*parts: object) -> str:
                 text, helpers = _read_module(sys.modules[name])
                 digest.update(text + _describe_helpers(helpers))
             except (OSError, TypeError):  # no source
-                digest.update(_describe_globals(part, name).encode())
+                own = inspect.getattr_static(type(part), "__call__", None)
+                for function in (part, own):
+                    digest.update(_describe_globals(function, name).encode())
+                digest.update(_describe_value(own).encode())
     return digest.hexdigest()[:12]
 
 
