@@ -14,6 +14,7 @@ import xarray as xr
 from fmab_jax.analysis.costs import LEAKS, read_exposure
 from fmab_jax.analysis.tables import check_result
 from fmab_jax.core.outputs import OF_RESULTS
+from fmab_jax.core.shapes import Record
 from fmab_jax.errors import flag, refuse
 from fmab_jax.files import check_path, refuse_taken, whole_file
 from fmab_jax.run.netcdf import save
@@ -79,8 +80,10 @@ def tidy_tables(data: xr.Dataset) -> Iterator[pd.DataFrame]:
         cell = data.isel(dict(zip(dims, place, strict=True)))
         labels = {name: data.attrs[name] for name in _CONFIG_COLUMNS if name in data.attrs}
         labels |= {name: cell[name].item() for name in dims}
-        leaks = {name: float(cell[name]) for name in LEAKS if name in cell}
-        labels |= leaks | {"leak_view": read_exposure(cell).observation} | labels
+        leaks: Record = {name: float(cell[name]) for name in LEAKS if name in cell}
+        leaks["leak_view"] = read_exposure(cell).observation
+        # A swept parameter may have the name of a leak.
+        labels |= {name: value for name, value in leaks.items() if name not in labels}
         cell = cell.drop_vars("ledger", errors="ignore")
         if "seed" in cell.dims and "seeds" in cell:
             cell = cell.isel(seed=slice(int(cell.seeds)))
