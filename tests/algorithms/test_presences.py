@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +18,7 @@ import scipy.stats
 import test_arena as arena
 import test_index as index
 import test_layouts as layouts
+from altered import altered
 from test_worlds import smallest_p
 
 import fmab_jax as fmab
@@ -514,3 +516,97 @@ def test_presences_are_refused_in_one_line(capsys):
             fmab.Problem.uniform(3, 4, presence=value)
     assert main("ledger cdp --epsilon 1 --presence nowhere".split()) == 2
     assert capsys.readouterr().err.startswith("fmab: --presence nowhere: must be a presence: ")
+
+
+def restate(*methods):
+    """Returns a presence that restates some methods by themselves."""
+    fields = {name: getattr(fmab.Presence, name) for name in methods}
+    restated = {
+        name: lambda *given, method=method: method(*given) for name, method in fields.items()
+    }
+    kind = type("Restated", (fmab.Presence,), {"name": "restated", "title": "", **restated})
+    return dataclass(frozen=True)(kind)()
+
+
+def test_what_a_presence_restates_is_what_runs_ask_for():
+    """Would catch messages that are not counted, or links or rewards that stay as they were."""
+    methods = "is_heard", "is_sent", "is_linked", "distort"
+    for size in range(5):
+        for some in itertools.combinations(methods, size):
+            presence = restate(*some)
+            assert presence.loses_messages == bool({"is_heard", "is_sent"} & {*some})
+            assert presence.cuts_links == ("is_linked" in some)
+            assert presence.counts_messages == bool({*methods[:3]} & {*some})
+            assert presence.corrupts == ("distort" in some)
+
+
+@pytest.mark.parametrize("low, high", [(0.0, 1.0), (1.0, 5.0), (-4.0, -1.0)])
+def test_false_rewards_lie_as_far_from_the_other_end(low, high):
+    """Would catch a mirror at half of the range, which is right only where rewards start at 0."""
+    ends = {"low": low, "high": high, "__doc__": "Rewards of a range."}
+    law = dataclass(frozen=True)(type("Ranged", (fmab.Bernoulli,), ends))()
+    assert fmab.Corrupted(1.0).bind(3, fmab.Gaussian(1.0)).centre == 0.0
+    with jax.enable_x64(True):
+        pulls = jnp.array([4.0, 4.0, 0.0])
+        sums = pulls * jnp.array([low, 0.5 * low + 0.5 * high, 0.0])
+        agent, key = jnp.arange(3, dtype=jnp.uint32), keys.seed_key(jnp.uint32(0), jnp.uint32(3))
+        for probability, wanted in ((1.0, (low + high) * pulls - sums), (0.0, sums)):
+            bound = fmab.Corrupted(probability).bind(3, law)
+            occasion = bound.build_occasion(key, jnp.int64(1))
+            centre = jnp.asarray(bound.centre)
+            false = bound.presence.distort(occasion, agent, sums, pulls, centre)
+            np.testing.assert_allclose(false, wanted, rtol=1e-15)
+
+
+@dataclass(frozen=True)
+class Liars(fmab.Presence):
+    """Some agents say that they got nothing, all others the mirror image of what they got."""
+
+    name: ClassVar[str] = "liars"
+    title: ClassVar[str] = "liars"
+    number: int = 29
+
+    def distort(self, occasion, agent, rewards, pulls, centre):
+        """Returns false rewards."""
+        return jnp.where(agent < self.number, 0.0, 2.0 * centre * pulls - rewards)
+
+
+@pytest.mark.parametrize("trim", [0.29, 0.5])
+def test_trimmed_means_of_certain_rewards_by_hand(trim):
+    """Would catch a median of an even number of agents that is over none, 28 of 29 messages that
+
+    are dropped, and a corrupted agent that counts another pull than it made.
+    """
+    # The first arm always pays; 29 agents say that it pays nothing, and the others say so too.
+    problem = fmab.Problem([1.0, 0.0], 100, presence=Liars())
+    owner = altered(
+        fmab.cdp_mab, worse=staticmethod(lambda aggregate, epoch: aggregate.mean != 1.0)
+    )
+    data = fmab.simulate(owner(None, trim=trim), problem, HORIZON, 2, times=[HORIZON])
+    assert data.active_arms.values.tolist() == data.chosen_arm.values.tolist() == [1, 1]
+
+
+@dataclass(frozen=True)
+class Silence(fmab.Presence):
+    """Nobody is heard in the first rounds."""
+
+    name: ClassVar[str] = "silence"
+    title: ClassVar[str] = "nobody is heard in the first rounds"
+    rounds: float = 1.0
+
+    def is_heard(self, occasion, agent):
+        """Tells that all agents are heard, later on."""
+        return jnp.broadcast_to(occasion.number.astype(jnp.float64) > self.rounds, agent.shape)
+
+
+def test_no_arm_leaves_in_a_round_that_hears_nobody():
+    """Would catch arms that leave by a sum that was never opened, once another round is heard."""
+
+    def leaves_first(aggregate, epoch):
+        return (epoch.number == 1.0) & (aggregate.mean < aggregate.best)
+
+    owner = altered(fmab.dist_dp_se, worse=staticmethod(leaves_first))
+    for rounds, active in ((1.0, 2), (0.0, 1)):
+        problem = fmab.Problem([1.0, 0.0], 3, presence=Silence(rounds))
+        data = fmab.simulate(owner(1e3), problem, HORIZON, 2, times=[HORIZON])
+        assert (data.active_arms == active).all() and (data.rounds_made > 0).all()

@@ -1,21 +1,29 @@
 """One leak for all algorithms: epsilon is solved from the ledger, in a view."""
 
+import itertools
 import json
 import math
+import random
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import xarray as xr
+from altered import altered
 from refusals import refuses
+from scipy.optimize import brentq
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.base import Noise, collect_algorithms
-from fmab_jax.analysis import costs, privacy
+from fmab_jax.algorithms.base import Disclosure, Noise, Viewer, collect_algorithms
+from fmab_jax.analysis import accountant, costs, privacy
 from fmab_jax.analysis.leaks import find_leak, measure_leak
 from fmab_jax.cli.main import main
 from fmab_jax.errors import Refusal
-from fmab_jax.parameters import VIEWS
+from fmab_jax.mechanisms.bits import BITS
+from fmab_jax.mechanisms.discrete_laplace import DiscreteLaplace
+from fmab_jax.mechanisms.gaussian import Gaussian, gaussian_epsilon
+from fmab_jax.mechanisms.laplace import LAPLACE
+from fmab_jax.parameters import VIEWS, ViewKind
 from fmab_jax.run.facts import read_ledger
 
 
@@ -283,3 +291,169 @@ def test_a_join_of_results_without_a_run_somewhere_has_no_leak_there(uncomputed)
     assert [row["title"] for row in table] == ["CDP-MAB"] * 3 + ["KL-SE"] * 3
     assert [row["epsilon"] for row in table[::3]] == ["ε = 0.5 to 1", "ε = 0.2 to 2"]
     assert fmab.overview(joined).title.startswith("M = 5 agents")
+
+
+# ---------------------------------------------------------------------------------------------
+# Rows that are made up, and what words say that they leak.
+
+# Laws of which noises of unlike scales hide together, and one of which they do not.
+LAWS = (LAPLACE, Gaussian(), DiscreteLaplace())
+MADE_UP = [
+    Disclosure(Viewer.AGENTS, view, epsilon, "", noises, is_one_round=is_one_round)
+    for view in ViewKind
+    for is_one_round in (False, True)
+    for epsilon, noises in (
+        (0.7, ()),
+        (math.inf, ()),
+        *((1.0 if law.pure else math.inf, (Noise(law, 1.0),)) for law in LAWS),
+        *((1.0 if law.pure else math.inf, (Noise(law, 1.0, 6),)) for law in LAWS),
+        *(
+            (2.0 if law.pure else math.inf, (Noise(law, 0.5, 3), Noise(law, 4.0, 2)))
+            for law in LAWS
+        ),
+        (math.inf, (Noise(LAPLACE, 1.0, shares=(1, 2)),)),
+        # What is stated is less than noise alone would hide.
+        (0.1, (Noise(LAPLACE, 1.0, 2),)),
+    )
+]
+
+
+def hide_together(noises, delta):
+    """Returns the epsilon of noises up to delta: of the larger ones, each as large as the least."""
+    (law,) = {noise.mechanism for noise in noises}
+    if noises[0].shares:
+        return accountant.noise_epsilon(noises, delta)
+    scales = {noise.scale for noise in noises} if law.nested else {max(x.scale for x in noises)}
+    return min(law.epsilon(s, sum(n.number for n in noises if n.scale >= s), delta) for s in scales)
+
+
+def leak_by_words(rows, view, delta):
+    """Returns epsilon and delta of a view, as the docstring of `leak` says."""
+    together = (ViewKind.MESSAGES, ViewKind.SUM) if view is ViewKind.MESSAGES else (view,)
+    found = []
+    for row in rows:
+        if row.view not in together or row.is_one_round:
+            continue
+        is_alone = view is ViewKind.MESSAGES or row.number == 1
+        if not row.noises or math.isfinite(row.epsilon) and is_alone:
+            found.append((row.epsilon, 0.0))
+        else:
+            found.append((min(row.epsilon, hide_together(row.noises, delta)), delta))
+    if not found:
+        return (0.0, 0.0) if view is ViewKind.MESSAGES else None
+    largest = max(epsilon for epsilon, _ in found)
+    return largest, 0.0 if math.isinf(largest) else max(at for _, at in found)
+
+
+def test_leaks_of_many_ledgers_are_what_words_say():
+    """Would catch rows of another view or of one round, a row that is not the worst, the delta of
+
+    the worst row alone, one noise read up to delta, and unlike noises that hide more than together.
+    """
+    draw, seen = random.Random(3), set()
+    for _ in range(400):
+        rows = draw.sample(MADE_UP, draw.randint(1, 3))
+        for view, delta in itertools.product(ViewKind, (1e-6, 1e-2)):
+            found, due = accountant.leak(rows, view, delta), leak_by_words(rows, view, delta)
+            assert (found and found[:2]) == due, (rows, view, delta)
+            seen.add(due and (due[0] == math.inf, due[1] > 0.0))
+            if found and found.row:
+                assert found.row in rows and not found.row.is_one_round
+    assert seen == {None, (True, False), (False, False), (False, True)}
+
+
+def state_rows(*rows):
+    """Returns a plug-in whose ledger are some rows; an epsilon is its own times the row's."""
+
+    def ledger(self, exchange):
+        return tuple(row._replace(epsilon=row.epsilon * (self.epsilon or math.inf)) for row in rows)
+
+    return altered(fmab.kl_se, ledger=ledger)
+
+
+def test_actions_without_bound_beside_sums_that_have_one():
+    """Would catch the leak of the last row, a bounded one of another view, for that of a view."""
+    actions = Disclosure(Viewer.WATCHERS, ViewKind.ACTIONS, math.inf, "")
+    sums = Disclosure(Viewer.AGENTS, ViewKind.SUM, 1.0, "")
+    for rows in ((actions, sums), (sums, actions), (actions, actions._replace(epsilon=1.0))):
+        owner = state_rows(*rows)
+        assert measure_leak(owner(1.0), 5, "actions")[:2] == (math.inf, 0.0)
+        line = "^leak=1: must be left out with altered, which does not bound it in the view of a"
+        refuses(line, fmab.at_leak, owner, 1, agents=5, view="actions")
+        if sums in rows:
+            assert fmab.at_leak(owner, 0.5, agents=5, view="sum").epsilon == 0.5
+
+
+def test_a_leak_that_no_noise_has_is_refused():
+    """Would catch noise that leaks more than was asked for, or less: a floor, a scale that is 0."""
+
+    def ledger(self, exchange):
+        epsilon = max(2.0, self.epsilon or math.inf)
+        return [Disclosure(x, ViewKind.SUM, epsilon, "") for x in (Viewer.SERVER, Viewer.AGENTS)]
+
+    owner = altered(fmab.kl_se, ledger=ledger)
+    assert fmab.at_leak(owner, 2.5, agents=5).epsilon == 2.5
+    for leak in (1e-3, 1.0, 1.999):
+        line = f"^leak={leak}: must be one that altered can have in the view of .*, nearest 2; ask"
+        for view in ("messages", "sum"):
+            refuses(line, fmab.at_leak, owner, leak, agents=5, view=view)
+    # Where the scale of Skellam noise is 0 as a float.
+    for view in ("messages", "sum"):
+        line = f"^leak=10000.0: must be one that kl_se can have in the view of {view}, nearest "
+        refuses(line, fmab.at_leak, "kl_se", 1e4, agents=50, view=view, mechanism="skellam")
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", *OTHER])
+def test_a_leak_is_solved_at_its_delta(mechanism):
+    """Would catch noise that is solved at the usual delta where another one is given."""
+    for view in ("sum",) if mechanism == "laplace" else ("messages", "sum"):
+        given = {"agents": 5, "view": view, "mechanism": mechanism}
+        found = fmab.at_leak("kl_se", 1.0, **given, delta=1e-3)
+        assert find_leak(found, 5, view, 1e-3) == pytest.approx(1.0, rel=1e-9)
+        assert find_leak(found, 5, view) > 1.0
+        assert found != fmab.at_leak("kl_se", 1.0, **given)
+
+
+def terms_by_words(row, delta, rewards, is_distinct):
+    """Returns the terms of several rewards, as the docstring of `leak_terms` says."""
+
+    def find_one(delta):
+        return min(row.epsilon, hide_together(row.noises, delta)) if row.noises else row.epsilon
+
+    pure, whole = row.epsilon, [noise for noise in row.noises if not noise.shares]
+    whole.sort(key=lambda noise: -noise.scale)
+    rho, mu = pure**2 / 2, math.inf if pure else 0.0
+    for noise in whole if whole and whole[0].mechanism.nested else whole[:1]:
+        count = sum(other.number for other in whole if other.scale >= noise.scale)
+        rho = min(rho, noise.mechanism.zcdp(noise.scale, count))
+        mu = min(mu, noise.mechanism.gdp(noise.scale, count))
+    if rewards == 1:
+        return pure, find_one(delta), rho, mu
+    factor = rewards if is_distinct else rewards**2
+    pure, rho, mu = rewards * pure, factor * rho, math.sqrt(factor) * mu
+    if is_distinct:
+        by_one = rewards * find_one(delta / rewards)
+    else:
+
+        def find_excess(e):
+            return find_one(delta * math.exp(-(rewards - 1) * e) / rewards) - e
+
+        # Where delta of one reward ends.
+        last = math.log(delta / rewards / 1e-12) / (rewards - 1)
+        has_end = find_one(1e-12) <= last
+        by_one = rewards * brentq(find_excess, -1e-9, last) if has_end else math.inf
+    by_rho = rho + 2 * math.sqrt(rho * math.log(1 / delta)) if rho < math.inf else math.inf
+    return pure, min(pure, by_rho, gaussian_epsilon(mu, delta), by_one), rho, mu
+
+
+def test_terms_of_many_rows_are_what_words_say():
+    """Would catch a rho of one reward, or of shares, that is another's; a 2, an n, a delta less."""
+    rows = [row for row in MADE_UP if row.view is ViewKind.SUM and not row.is_one_round]
+    bits = [Noise(BITS, scale, count) for scale, count in ((0.5, 1), (2.0, 1), (2.0, 9))]
+    rows += [rows[0]._replace(epsilon=1 / noise.scale, noises=(noise,)) for noise in bits]
+    rows += [rows[0]._replace(epsilon=math.inf, noises=(bits[0],)), rows[0]._replace(epsilon=0.0)]
+    cases = [(1e-6, 1, False), (1e-2, 2, False), (1e-2, 5, True), (1e-6, 5, True)]
+    for row, (delta, rewards, is_distinct) in itertools.product(rows, cases):
+        found = accountant.leak_terms(row, delta, rewards=rewards, is_distinct=is_distinct)
+        due = terms_by_words(row, delta, rewards, is_distinct)
+        assert found == pytest.approx(due, rel=1e-9, abs=1e-9), (row, delta, rewards)

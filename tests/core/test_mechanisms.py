@@ -1,5 +1,6 @@
 """Mechanisms: the laws that are drawn, and what they hide, against independent formulas."""
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -319,3 +320,71 @@ def test_noise_without_pure_epsilon_has_to_say_so():
     row = fmab.privacy_ledger(fmab.kl_se(1.0, mechanism=Stated(), delta=0.1), 5, 0.1)[0]
     assert (row.epsilon, row.epsilon_at_delta) == (math.inf, 0.0)
     assert "as claimed" in row.why
+
+
+def test_deviations_are_bounds_and_those_that_are_stated():
+    """Would catch a 2 or an 8 that is missing, which a sum exceeds at high levels alone.
+
+    Chernoff's bound is the least over tilts; a stated deviation is no smaller.
+    """
+    tilts = np.geomspace(1e-6, 1e2, 20_000)
+    stated = {
+        "laplace": lambda n, level, s: s * math.sqrt(8 * n * level),  # line 5 of Algorithm 1
+        "gaussian": lambda n, level, s: s * math.sqrt(2 * n * level),
+        "discrete_laplace": lambda n, level, s: 2 * s * math.sqrt(n * level) + s * level,
+        "skellam": lambda n, level, s: (
+            level / 3 + math.sqrt((level / 3) ** 2 + 2 * n * level * s * s)
+        ),
+    }
+    for mechanism in ALL:
+        for scale in (0.4, 1.7, 30.0):
+            if mechanism.name == "discrete_laplace":
+                inside = tilts[tilts < 1 / scale]
+                ratio = np.sinh(inside / 2) / math.sinh(0.5 / scale)
+                log = -np.log1p(-(ratio**2))
+            elif mechanism.name == "laplace":
+                inside = tilts[tilts < 1 / scale]
+                log = -np.log1p(-((inside * scale) ** 2))
+            else:
+                inside = tilts
+                square = (2 * np.sinh(inside / 2)) ** 2 if mechanism.integers else inside**2
+                log = 0.5 * (scale**2) * square
+            for count, level in itertools.product((1, 5, 50, 10**4), (0.1, 1.0, 3.0, 20.0, 60.0)):
+                with own_settings():
+                    found = float(mechanism.deviation(*map(jnp.float64, (count, level, scale))))
+                assert found == pytest.approx(stated[mechanism.name](count, level, scale))
+                # The paper's bound holds only where sums are nearly normal.
+                if mechanism.name != "laplace" or level <= count:
+                    least = ((count * log + level) / inside).min()
+                    assert found > (1 - 1e-6) * least, (mechanism, count, level)
+
+
+def test_rho_of_skellam_noise_holds_at_orders_that_are_not_computed():
+    """Would catch a bound of the first order that is too far without its second term.
+
+    Agarwal et al. bound the divergence of a whole order; others have that of the next one.
+    """
+
+    def bound(order, variance):
+        more = min((2 * order + 5) / (4 * variance**2), 3 / (2 * variance))
+        return order / (2 * variance) + more
+
+    for variance in (1e-3, 0.02, 0.3, 1.0, 30.0, 1e3, 1e5):
+        rho = Skellam().zcdp(math.sqrt(variance), 1)
+        assert rho >= (1 - 1e-12) * bound(401, variance) / 400
+        if variance < 0.1:  # computed orders say less
+            assert rho == pytest.approx(bound(401, variance) / 400, rel=1e-12, abs=0.0)
+    for variance in (1.1e7, 1e9):
+        wanted = bound(2, variance)
+        rho = Skellam().zcdp(math.sqrt(variance / 4), 4)
+        assert rho == pytest.approx(wanted, rel=1e-12, abs=0.0)
+
+
+@pytest.mark.parametrize("mechanism", ALL, ids=lambda m: m.name)
+def test_a_scale_leaks_no_more_than_its_epsilon(mechanism):
+    """Would catch a scale that is rounded down, so that a message leaks more than was promised."""
+    for epsilon in np.geomspace(0.05, 20.0, 30).tolist():
+        at = 0.0 if mechanism.pure else 1e-6
+        found = mechanism.epsilon(mechanism.scale(epsilon, 1e-6), 1, at)
+        slack = 1e-15 if mechanism.pure else 0.0  # 1 / (1 / epsilon)
+        assert (1 - 1e-9) * epsilon <= found <= (1 + slack) * epsilon
