@@ -388,3 +388,15 @@ def test_a_scale_leaks_no_more_than_its_epsilon(mechanism):
         found = mechanism.epsilon(mechanism.scale(epsilon, 1e-6), 1, at)
         slack = 1e-15 if mechanism.pure else 0.0  # 1 / (1 / epsilon)
         assert (1 - 1e-9) * epsilon <= found <= (1 + slack) * epsilon
+
+
+def test_sums_that_no_law_is_stated_of_are_those_of_so_many_draws():
+    """Would catch a noise too many in a sum beside a longer one, and a draw that comes twice."""
+    with own_settings():
+        words, lane = (jnp.uint32(1), jnp.uint32(7)), jnp.arange(5, dtype=jnp.uint32)
+        counts, scale = [0, 1, 2, 5, 3], jnp.float64(2.0)
+        found = Uniform().sample_sum(words, lane, scale, jnp.array(counts, jnp.float64))
+        draws = [np.asarray(Uniform().sample(words, lane, scale, draw)) for draw in range(5)]
+    wanted = [sum(draw[row] for draw in draws[:count]) for row, count in enumerate(counts)]
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    assert len(np.unique(draws)) == 25
