@@ -308,7 +308,7 @@ MADE_UP = [
         *((1.0 if law.pure else math.inf, (Noise(law, 1.0),)) for law in LAWS),
         *((1.0 if law.pure else math.inf, (Noise(law, 1.0, 6),)) for law in LAWS),
         *(
-            (2.0 if law.pure else math.inf, (Noise(law, 0.5, 3), Noise(law, 4.0, 2)))
+            (1.0 if law.pure else math.inf, (Noise(law, 1.0, 3), Noise(law, 1.5, 2)))
             for law in LAWS
         ),
         (math.inf, (Noise(LAPLACE, 1.0, shares=(1, 2)),)),
@@ -412,6 +412,23 @@ def test_a_leak_is_solved_at_its_delta(mechanism):
         assert find_leak(found, 5, view, 1e-3) == pytest.approx(1.0, rel=1e-9)
         assert find_leak(found, 5, view) > 1.0
         assert found != fmab.at_leak("kl_se", 1.0, **given)
+    if mechanism == "laplace":
+        line = "^delta=0.001: must be left out with Laplace noise"
+        refuses(line, fmab.at_leak, "kl_se", 1.0, agents=5, delta=1e-3)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
+def test_absence_leaves_the_smallest_of_unlike_noises(law):
+    """Would catch the largest noise for that of any agent, and two noises that both surely hide."""
+    for noises in ((Noise(law, 1.0, 3), Noise(law, 4.0)), (Noise(law, 1.0, 2),)):
+        pure = 1 / noises[-1].scale if law.pure else math.inf
+        row = Disclosure(Viewer.AGENTS, ViewKind.SUM, pure, "", noises)
+        owner = altered(fmab.kl_se, ledger=lambda self, exchange, row=row: row)
+        rows = fmab.privacy_ledger(owner(1.0), 50, presence="absent:0.1")
+        (found,) = (row for row in rows if row.viewer is Viewer.AGENTS)
+        assert found.noises == (Noise(law, 1.0),)
+        assert found.epsilon == law.epsilon(1.0, 1, 0.0)
+        assert found.epsilon_at_delta == law.epsilon(1.0, 1, 1e-6)
 
 
 def terms_by_words(row, delta, rewards, is_distinct):
@@ -452,6 +469,7 @@ def test_terms_of_many_rows_are_what_words_say():
     bits = [Noise(BITS, scale, count) for scale, count in ((0.5, 1), (2.0, 1), (2.0, 9))]
     rows += [rows[0]._replace(epsilon=1 / noise.scale, noises=(noise,)) for noise in bits]
     rows += [rows[0]._replace(epsilon=math.inf, noises=(bits[0],)), rows[0]._replace(epsilon=0.0)]
+    assert accountant.leak_terms(rows[-2], 1e-6).rho == BITS.zcdp(0.5, 9) == 2.0
     cases = [(1e-6, 1, False), (1e-2, 2, False), (1e-2, 5, True), (1e-6, 5, True)]
     for row, (delta, rewards, is_distinct) in itertools.product(rows, cases):
         found = accountant.leak_terms(row, delta, rewards=rewards, is_distinct=is_distinct)
