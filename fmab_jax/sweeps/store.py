@@ -13,9 +13,10 @@ import json
 import os
 import re
 import secrets
+import stat
 import time
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, NoReturn
@@ -39,6 +40,9 @@ FORMAT = 4
 MOST_BYTES = 2**31 - 2**24
 """Largest chunk: the limit of ZIP without its 64-bit extension."""
 _STORE_FILES = re.compile(r"run\.json|chunks|quarantine|manifest-.*\.jsonl|lock-.*")
+# A symbolic link would lead to a file outside the store.
+_APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+_FOLDERS = ("chunks", "quarantine")
 _TORN = b" torn"
 
 
@@ -70,6 +74,7 @@ class Store:
         strange = sorted(name for name in names if not _STORE_FILES.fullmatch(name))
         if strange and "run.json" not in names:
             self._refuse(f"this one holds other things, such as {strange[0]!r}")
+        self._refuse_links(name for name in names if _STORE_FILES.fullmatch(name))
         if create:
             # Copies and archives may drop empty folders.
             (self.path / "chunks").mkdir(exist_ok=True)
@@ -130,6 +135,7 @@ class Store:
             for chunk, put in last.items():
                 newest[chunk] = max(newest.get(chunk, put), put, key=lambda item: item[0])
         files = {path.stem for path in (self.path / "chunks").glob("*.npz")}
+        self._refuse_links(f"chunks/{chunk}.npz" for chunk in files & set(newest))
         return [newest[chunk][1] for chunk in sorted(files & set(newest))], damage
 
     def put(self, chunk: str, arrays: Mapping[str, np.ndarray], facts: Record) -> Entry:
@@ -182,6 +188,17 @@ class Store:
         """Returns the path of a chunk's file."""
         return self.path / "chunks" / f"{chunk}.npz"
 
+    def _refuse_links(self, names: Iterable[str]) -> None:
+        """Refuses names that lead out of the folder: somebody else may have made it."""
+        for name in sorted(names):
+            with suppress(FileNotFoundError):  # a lock that is released
+                mode = os.lstat(self.path / name).st_mode
+                if stat.S_ISLNK(mode):
+                    self._refuse(f"its {name} is a symbolic link: put the real one in its place")
+                if not (stat.S_ISDIR(mode) if name in _FOLDERS else stat.S_ISREG(mode)):
+                    kind = "folder" if name in _FOLDERS else "regular file"
+                    self._refuse(f"its {name} is no {kind}: remove it")
+
     def _refuse(self, reason: str) -> NoReturn:
         refuse("store", str(self.path), "a store", reason)
 
@@ -192,7 +209,7 @@ class Store:
 
     def _append(self, line: bytes) -> None:
         path = self.path / f"manifest-{self._writer}.jsonl"
-        with open_descriptor(path, os.O_RDWR | os.O_APPEND | os.O_CREAT) as descriptor:
+        with open_descriptor(path, _APPEND) as descriptor:
             size = os.lseek(descriptor, 0, os.SEEK_END)
             os.lseek(descriptor, -1 if size else 0, os.SEEK_END)
             if os.read(descriptor, 1) not in {b"", b"\n"}:

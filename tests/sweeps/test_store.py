@@ -450,3 +450,66 @@ def test_everything_is_flushed_before_anything_leans_on_it(tmp_path):
     done = [call for call in calls if not call.startswith("open ")]
     assert len(done) == len(steps)
     assert all(map(re.fullmatch, steps, done)), done
+
+
+NAMES = ["run.json", "chunks", "manifest-main.jsonl", "manifest-other.jsonl", "lock-main"]
+NAMES += ["lock-header", f"chunks/{CHUNKS[0]}.npz"]
+
+
+def forge_store(path, outside, name, kind):
+    """Makes a store in which a name is a link to what lies outside, or a pipe."""
+    fill_store(path, CHUNKS[:2])
+    shutil.copy(path / "manifest-main.jsonl", path / "manifest-other.jsonl")
+    for lock in ("lock-main", "lock-header"):
+        (path / lock).write_text("1\nelsewhere\n")
+    target = outside / Path(name).name
+    shutil.move(path / name, target)
+    if kind == "pipe":
+        os.mkfifo(path / name)
+    elif kind == "relative":
+        os.symlink(os.path.relpath(target, (path / name).parent), path / name)
+    else:
+        os.symlink(outside / "missing" if kind == "dangling" else target, path / name)
+
+
+def contents(folder):
+    """Returns the files of a folder with their bytes and times."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs links and pipes")
+@pytest.mark.parametrize("kind", ["absolute", "relative", "dangling", "pipe"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_store_that_somebody_sent_leads_nowhere_else(tmp_path, name, kind):
+    """Would catch a link in a store that makes its reader write elsewhere, or wait for ever."""
+    path, outside = tmp_path / "run", tmp_path / "outside"
+    outside.mkdir()
+    forge_store(path, outside, name, kind)
+    before = contents(outside)
+    for create in (False, True):
+        reason = "no (regular file|folder)" if kind == "pipe" else "a symbolic link"
+
+        def use(create=create):
+            folder = Store(path, create=create)
+            with folder.lock_writer():
+                folder.entries()
+                put(folder, CHUNKS[0])
+
+        refuses(rf"^store=.*; its {re.escape(name)} is {reason}: \S", use)
+        assert contents(outside) == before and not (outside / "missing").exists()
+    # The folder itself may lie anywhere: its owner says where.
+    os.symlink(tmp_path / "elsewhere", tmp_path / "link")
+    entries = fill_store(tmp_path / "elsewhere", CHUNKS[:1])
+    assert lost_chunks(Store(tmp_path / "link"), entries) == set()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs links")
+def test_a_manifest_that_becomes_a_link_is_not_written(tmp_path):
+    """Would catch a link that is put into a folder of many users after it is opened."""
+    folder = Store(tmp_path / "run", create=True)
+    with folder.lock_writer():
+        os.symlink(tmp_path / "outside", tmp_path / "run" / "manifest-main.jsonl")
+        with pytest.raises(OSError, match=r"manifest-main\.jsonl"):
+            put(folder, CHUNKS[0])
+    assert not (tmp_path / "outside").exists()
