@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 
 import fmab_jax as fmab
 from experiments import seen
-from fmab_jax.analysis.bands import describe_band, student_quantile
+from fmab_jax.analysis.bands import describe_band, student_critical
 from fmab_jax.analysis.words import write_count, write_number
 from fmab_jax.core import keys
 from fmab_jax.files import whole_file
@@ -296,7 +296,8 @@ def interval(values: Any, level: float = LEVEL) -> tuple[float, float, float]:
     """Returns the mean over the seeds and its pointwise confidence interval."""
     values = np.asarray(values, np.float64)
     mean = float(values.mean())
-    half = student_quantile(values.size - 1, level) * float(values.std(ddof=1)) / values.size**0.5
+    critical = student_critical(values.size - 1, 1 - level)
+    half = critical * float(values.std(ddof=1)) / values.size**0.5
     return mean, mean - half, mean + half
 
 

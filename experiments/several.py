@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from experiments import common
-from fmab_jax.analysis.bands import fieller, student_quantile
+from fmab_jax.analysis.bands import fieller, student_critical
 from fmab_jax.analysis.statements import write_interval
 from fmab_jax.errors import real, refuse
 
@@ -108,7 +108,7 @@ class Ranks:
         first, second = self._common(one, other)
         means, number = (float(first.mean()), float(second.mean())), len(second)
         (var_one, covariance), (_, var_two) = (np.cov(first, second) / number).tolist()
-        critical = student_quantile(number - 1, self.level)
+        critical = student_critical(number - 1, 1 - self.level)
         low, high = fieller(*means, var_one, var_two, covariance, critical)
         middle = means[0] / means[1] if means[1] else math.nan
         return 100 * (middle - 1), 100 * (low - 1), 100 * (high - 1)

@@ -23,7 +23,7 @@ import xarray as xr
 
 import fmab_jax as fmab
 from experiments import common
-from fmab_jax.analysis.bands import fieller, lost_interval, student_quantile
+from fmab_jax.analysis.bands import fieller, lost_interval, student_critical
 
 LEVEL, TOLERANCE = 0.99, 0.05
 SMALL = 0.01  # an order that holds by less says so
@@ -151,7 +151,7 @@ def ratio(first: Any, second: Any) -> Measured:
     estimate, seeds = float(first.mean() / second.mean()), second.size
     # The residual of the first has mean 0, so no digits cancel.
     cov = np.cov(first - estimate * second, second) / seeds
-    critical = student_quantile(seeds - 1, LEVEL)
+    critical = student_critical(seeds - 1, 1 - LEVEL)
     ends = fieller(0.0, float(second.mean()), cov[0, 0], cov[1, 1], cov[0, 1], critical)
     return Measured(estimate, *(estimate + float(end) for end in ends))
 

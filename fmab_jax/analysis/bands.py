@@ -41,6 +41,18 @@ def check_band(level: object, kind: object) -> float:
     return real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
 
 
+def divide_level(level: float, looks: int) -> float:
+    """Returns the level of one of several looks, by Bonferroni.
+
+    Raises:
+        Refusal: If so high a level is 1 to the computer.
+    """
+    look_level = 1 - (1 - level) / looks
+    if look_level == 1:
+        refuse("level", level, f"further from 1, for {looks} looks", "use 0.95")
+    return look_level
+
+
 def confidence_band(
     values: xr.DataArray | xr.Dataset,
     level: float = 0.95,
@@ -128,7 +140,7 @@ def confidence_band(
             parts = [np.quantile(block, ends, axis=0) for block in blocks]
             rows = [mean, *np.concatenate(parts, axis=1)]
         else:
-            critical = student_quantile(seeds - 1, level)
+            critical = student_critical(seeds - 1, 1 - level)
             if kind == "simultaneous":
                 root = _factor_correlation(curve, mean, deviation)
                 critical = max(critical, _sample_critical(root, seeds, level, resamples, seed))
@@ -284,7 +296,7 @@ def compute_moments_band(
     ``covariance`` [time, time] is the unbiased one; the rest is as in `confidence_band`.
     """
     deviation = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-    critical = student_quantile(seeds - 1, level)
+    critical = student_critical(seeds - 1, 1 - level)
     if kind == "simultaneous":
         scale = np.divide(1.0, deviation, out=np.zeros(len(mean)), where=deviation > 0)
         root = _factor_gram(covariance * scale * scale[:, None])
@@ -308,19 +320,22 @@ def clopper_pearson(
     events: np.ndarray | float, runs: np.ndarray | float, tail: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns the limits of a probability, each of which is wrong with chance ``tail``."""
-    from scipy.special import betaincinv  # 0.3 s that an import of this module should not cost
+    # 0.3 s that an import of this module should not cost.
+    from scipy.special import betainccinv, betaincinv
 
     # An event of no run has the lower limit 0; one of all runs has the upper limit 1.
     low = betaincinv(np.maximum(events, 1), runs - events + 1, tail)
-    high = betaincinv(events + 1, np.maximum(runs - events, 1), 1 - tail)
+    # A tiny tail would be lost in 1 - tail.
+    high = betainccinv(events + 1, np.maximum(runs - events, 1), tail)
     return np.where(events > 0, low, 0.0), np.where(events < runs, high, 1.0)
 
 
-def student_quantile(freedom: float, level: float) -> float:
-    """Returns c with P(abs(t) <= c) = level for Student's t with ``freedom`` degrees."""
+def student_critical(freedom: float, error: float) -> float:
+    """Returns c with P(abs(t) > c) = error for Student's t with ``freedom`` degrees."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(freedom, (1 + level) / 2))
+    # The lower tail: a tiny error would be lost in 1 - error.
+    return -float(stdtrit(freedom, error / 2))
 
 
 def fieller(

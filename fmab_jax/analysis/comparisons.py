@@ -19,7 +19,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis import questions, summary, words
-from fmab_jax.analysis.bands import fieller, student_quantile
+from fmab_jax.analysis.bands import fieller, student_critical
 from fmab_jax.analysis.budgets import summarise_runs
 from fmab_jax.analysis.costs import read_cost
 from fmab_jax.analysis.questions import list_differences, write_label
@@ -313,7 +313,7 @@ def _compare_pair(first: _Run, second: _Run, labels: tuple[str, str], level: flo
         freedom = (a**2 + b**2) ** 2 / (a**4 / (seeds[0] - 1) + b**4 / (seeds[1] - 1))
     # Both runs' intervals hold at all their looks together.
     times = max(first.looks + second.looks, 1)
-    critical = student_quantile(freedom, 1 - (1 - level) / times)
+    critical = student_critical(freedom, (1 - level) / times)
     if method == "bound":
         low, high = _bound_ratio(first.mean, second.mean, critical * one, critical * two)
     else:

@@ -10,7 +10,13 @@ import xarray as xr
 
 from fmab_jax.analysis import budgets, summary
 from fmab_jax.analysis.accountant import leak
-from fmab_jax.analysis.bands import EVENTS, compute_moments_band, lost_interval, student_quantile
+from fmab_jax.analysis.bands import (
+    EVENTS,
+    compute_moments_band,
+    divide_level,
+    lost_interval,
+    student_critical,
+)
 from fmab_jax.analysis.costs import LEAKS, communication_cost, list_prices, read_cell_ledger
 from fmab_jax.core.shapes import Record
 from fmab_jax.errors import choice, price, real, refuse
@@ -78,7 +84,7 @@ def final_table(
     looks = data.attrs.get("looks", 0)
     level = data.attrs.get("until_level", 0.95) if level is None else level
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
-    look_level = 1 - (1 - level) / looks if looks else level
+    look_level = divide_level(level, looks) if looks else level
     arrays = _compute_arrays(data, prices_pair, level, look_level)
     description = f"{100 * level:.6g} % confidence interval of the mean (Student t)"
     if looks:
@@ -195,7 +201,7 @@ def _compute_final_row(
         spent = budgets.summarise_runs(cell)
     row: Record = {**spent, "links": links, **counts}
     for name, (middle, variance) in moments.items():
-        width = student_quantile(seeds - 1, level) * math.sqrt(max(variance, 0.0) / seeds)
+        width = student_critical(seeds - 1, 1 - level) * math.sqrt(max(variance, 0.0) / seeds)
         row |= {name: middle, f"{name}_lower": middle - width, f"{name}_upper": middle + width}
     return row | band
 

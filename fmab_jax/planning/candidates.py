@@ -107,6 +107,8 @@ def check_setting(
     """Returns the checked setting; ``budgets`` are links, numbers and bits, None for no budget."""
     if not isinstance(problem, Problem):
         refuse("problem", problem, "a Problem", "such as fmab_jax.Problem.uniform(50, 100)")
+    if problem.arms < 2:
+        refuse("arms", problem.arms, "at least 2: one arm leaves no choice", "add arms")
     if means_error is not None:
         problem = _perturb_means(problem, means_error)
     remedy = "give the most of a run, or leave it out"

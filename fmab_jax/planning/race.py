@@ -16,6 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
+from fmab_jax.analysis.bands import clopper_pearson, student_critical
+
 RACE, LINKS, RARE, LUCK = 0.7, 0.1, 0.1, 0.1
 """Shares of the chance of error: comparisons, budgets, and large regrets of the leader and small
 ones of the others that no seed has shown yet."""
@@ -367,9 +369,7 @@ def _find_within(pairs: Iterable[_Pair], rare: float) -> float:
 @functools.cache
 def _find_quantile(freedom: int, error: float) -> float:
     """Returns Student's quantile, which all pairs of a look share."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, 1.0 - error))
+    return student_critical(freedom, 2.0 * error)
 
 
 def bound_mean(mean: float, trials: int, error: float) -> float:
@@ -393,8 +393,5 @@ def bound_mean(mean: float, trials: int, error: float) -> float:
 
 def bound_share(events: int, trials: int, error: float) -> tuple[float, float]:
     """Returns one-sided Clopper-Pearson bounds of a probability, each up to ``error``."""
-    from scipy.special import betaincinv
-
-    low = float(betaincinv(events, trials - events + 1, error)) if events else 0.0
-    high = float(betaincinv(events + 1, trials - events, 1.0 - error)) if events < trials else 1.0
-    return low, high
+    low, high = clopper_pearson(events, trials, error)
+    return float(low), float(high)

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from fmab_jax.algorithms.base import Algorithm
-from fmab_jax.analysis.bands import student_quantile
+from fmab_jax.analysis.bands import student_critical
 from fmab_jax.analysis.budgets import find_tail, read_spending
 from fmab_jax.errors import Refusal, refuse
 from fmab_jax.files import error_stream
@@ -137,6 +137,9 @@ class Runs:
         name = f"seeds-{self.root_seed}-{level}"
         root = hashlib.sha256(f"{self.root_seed} {level}".encode()).digest()[:4]
         store = None if self.store is None else self.store / name
+        if store is not None and store.is_symlink():
+            remedy = f"its {name} is a symbolic link: put the real one in its place"
+            refuse("store", str(self.store), "a folder of plans", remedy)
         with self._rename_store_refusal():
             data = sweep(
                 algorithms,
@@ -191,5 +194,5 @@ def extract_trials(data: xr.Dataset) -> Trials:
 def summarise(values: Float[np.ndarray, " seed"]) -> Summary:
     """Returns mean, its 95 % interval (Student), the 95 % quantile and the maximum."""
     mean, seeds = float(np.mean(values)), len(values)
-    half = student_quantile(seeds - 1, 0.95) * float(np.std(values, ddof=1)) / math.sqrt(seeds)
+    half = student_critical(seeds - 1, 0.05) * float(np.std(values, ddof=1)) / math.sqrt(seeds)
     return Summary(mean, mean - half, mean + half, *find_tail(values))

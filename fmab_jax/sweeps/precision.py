@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from fmab_jax.analysis.bands import divide_level
 from fmab_jax.analysis.summary import Moments
 from fmab_jax.errors import count, real
 from fmab_jax.run.resources import MAX_SEEDS
@@ -32,7 +33,7 @@ class Precision(NamedTuple):
 
     def look_level(self, seeds: int) -> float:
         """Returns the confidence level of one look, by Bonferroni."""
-        return 1 - (1 - self.level) / len(self.looks(seeds))
+        return divide_level(self.level, len(self.looks(seeds)))
 
 
 def until_precise(relative: float, *, level: float = 0.95, max_seeds: int = 10**6) -> Precision:

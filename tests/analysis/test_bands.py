@@ -1,5 +1,7 @@
 """Bands over seeds: hand values, coverage with a control that must fail, memory, refusals."""
 
+import math
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -93,6 +95,21 @@ def test_slots_where_all_seeds_agree_have_no_width(kind):
     for slot, value in ((1, 0.1), (3, 12345.678)):
         assert [float(band[name][slot]) for name in ("mean", "lower", "upper")] == [value] * 3
     assert (band.upper - band.lower)[0] > 0 and np.isfinite(band.to_array()).all()
+
+
+@pytest.mark.parametrize("level", [0.95, 1 - 1e-12, math.nextafter(1, 0)])
+def test_a_level_near_1_has_a_band(level):
+    """Would catch a chance of error that is lost beside 1, so that ends are infinite or NaN."""
+    values = np.random.default_rng(3).gamma(2.0, 1.0, (20, 3))
+    values[:, 0] = 7.0  # all seeds agree
+    for kind in ("pointwise", "simultaneous"):
+        band = confidence_band(series(values), level, kind)
+        half = stats.t.isf((1 - level) / 2, 19) * stats.sem(values, axis=0)
+        assert float(band.lower[0]) == float(band.upper[0]) == 7.0
+        assert (np.asarray(band.upper - band["mean"]) >= 0.999 * half).all()
+        assert np.isfinite(band.upper).all() and np.isfinite(band.lower).all()
+    high = -math.expm1(math.log((1 - level) / 2) / 20)
+    assert lost_interval(0, 20, level) == (0.0, pytest.approx(high, rel=1e-9))
 
 
 def test_quantile_band_holds_the_level_of_the_seeds():

@@ -171,6 +171,10 @@ def test_trials_are_read_seed_by_seed():
             {"horizon": 2000, "links": 15, "candidates": [fmab.kl_se(1)]},
             "links=15.0: must be more: every candidate exceeds a budget in more than one run in",
         ),
+        (
+            {"problem": fmab.Problem.uniform(5, 1)},
+            "arms=1: must be at least 2: one arm leaves no choice; add arms",
+        ),
         ({"within": 0}, "within=0: must be a number in (0, 10]"),
         ({"view": "all"}, "view='all': must be 'messages' or 'sum' or 'actions'"),
         (
@@ -433,6 +437,16 @@ def test_a_folder_of_something_else_is_refused(tmp_path, capsys, name):
     capsys.readouterr()
     assert main(words) == 2
     assert re.search(r"--out \S+: must be a folder", capsys.readouterr().err)
+
+
+def test_trials_are_not_written_outside_the_folder_of_a_plan(tmp_path):
+    """Would catch a folder that somebody sent, with a link to where trials then go."""
+    (tmp_path / "plan").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "plan" / "seeds-0-0").symlink_to(tmp_path / "outside")
+    with pytest.raises(Refusal, match="its seeds-0-0 is a symbolic link"):
+        fmab.plan(PROBLEM, 100, leak=1, candidates=FIELD[:2], store=tmp_path / "plan")
+    assert not list((tmp_path / "outside").iterdir())
 
 
 def test_an_input_is_not_overwritten_by_an_average(tmp_path, capsys):

@@ -59,6 +59,16 @@ def test_a_tie_ends_the_race():
     assert set(verdict.survivors) == {0, 1, 2}
 
 
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_confidence_near_1_is_reached(strict):
+    """Would catch a chance of error that is lost beside 1: bounds are infinite, or NaN."""
+    goal = GOAL._replace(confidence=math.nextafter(1, 0), strict=strict)
+    verdict = play(gamma([100.0, 200.0], 3), 2, goal)
+    assert verdict.holds and verdict.winner == 0
+    equal = play(lambda i: np.full(2**16, 7.0), 2, goal._replace(worst=7.0))
+    assert equal.holds and equal.within <= 0.05
+
+
 def test_rare_losses_that_no_seed_shows_keep_a_rival_alive():
     """Would catch a rival that is out although losses of the leader may still cost more."""
     few = GOAL._replace(worst=500_000.0, most=400)
