@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
 
 from fmab_jax.files import error_stream, is_writing
@@ -29,12 +32,26 @@ class Stopped(KeyboardInterrupt):
         self.signal = number
 
 
+@dataclass
+class _State:
+    """What the main thread has done about a signal.
+
+    Attributes:
+        has_raised: Whether it raised `Stopped`; a second one would interrupt the cleanup.
+        is_lost: Whether Python dropped that exception.
+    """
+
+    has_raised: bool = False
+    is_lost: bool = False
+
+
 @contextmanager
 def handle_signals(end: Callable[[int], object]) -> Iterator[None]:
     """Makes signals raise `Stopped`, and ends the process if that takes too long.
 
     Python raises between two bytecodes, so not while the main thread compiles a program or runs a
-    batch. A second signal ends the process at once.
+    batch. It drops what is raised within garbage collection: then `Stopped` is raised once more. A
+    second signal ends the process at once.
 
     Args:
         end: Prints the last line; called with the number of the signal, in another thread.
@@ -47,35 +64,50 @@ def handle_signals(end: Callable[[int], object]) -> Iterator[None]:
     numbers = [number for number in end_signals if signal.getsignal(number) is not signal.SIG_IGN]
     receiver, sender = socket.socketpair()
     sender.setblocking(False)
-    has_stopped = False
+    state = _State()
 
     def stop(number: int, _: FrameType | None) -> None:
-        nonlocal has_stopped
-        if not has_stopped:  # a second exception would interrupt the cleanup
-            has_stopped = True
+        if not state.has_raised:
+            state.has_raised = True
             raise Stopped(number)
 
+    def notice_loss(dropped: sys.UnraisableHookArgs) -> None:
+        if not isinstance(dropped.exc_value, Stopped):
+            old_hook(dropped)
+            return
+        # Last: another exception could be dropped here.
+        state.is_lost = True
+
+    old_hook, sys.unraisablehook = sys.unraisablehook, notice_loss
     old_handlers = {number: signal.signal(number, stop) for number in numbers}
     listener = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
-    threading.Thread(target=_watch, args=(receiver, numbers, end), daemon=True).start()
+    watch = threading.Thread(target=_watch, args=(receiver, numbers, end, state), daemon=True)
+    watch.start()
     try:
         yield
     finally:
         signal.set_wakeup_fd(listener)
         for number, handler in old_handlers.items():
             signal.signal(number, handler)
+        sys.unraisablehook = old_hook
         sender.close()
 
 
-def _watch(receiver: socket.socket, numbers: Collection[int], end: Callable[[int], object]) -> None:
+def _watch(
+    receiver: socket.socket,
+    numbers: Collection[int],
+    end: Callable[[int], object],
+    state: _State,
+) -> None:
     """Waits for a signal, then ends the process after a second signal or a time limit.
 
     Args:
         receiver: Socket that gets the number of every signal, also while the main thread is busy.
         numbers: Numbers of the signals that end the process.
         end: See `handle_signals`.
+        state: Shared with the main thread.
     """
-    first, start = 0, 0.0
+    first, start, is_resent = 0, 0.0, False
     with receiver:
         while True:
             try:
@@ -84,10 +116,14 @@ def _watch(receiver: socket.socket, numbers: Collection[int], end: Callable[[int
                 data = b"\0"
             if not data:
                 return
-            is_repeated = data[0] in numbers and first
+            is_repeated = data[0] in numbers and first and not is_resent
+            is_resent = is_resent and data[0] not in numbers
             if data[0] in numbers and not first:
                 first, start = data[0], time.monotonic()
                 receiver.settimeout(0.05)
+            if state.is_lost:
+                state.is_lost, state.has_raised, is_resent = False, False, True
+                _thread.interrupt_main(signal.Signals(first))
             elapsed = time.monotonic() - start
             may_wait = elapsed < (_WRITE_S if is_writing() else _END_S)
             if first and (is_repeated or not may_wait):

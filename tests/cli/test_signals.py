@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import shlex
@@ -130,3 +131,27 @@ def test_what_is_being_written_becomes_whole(ended, monkeypatch):
             signal.raise_signal(signal.SIGTERM)
             wait_for(ended)
     assert set(ended) == {143}
+
+
+class Garbage:
+    """Gets a signal while it is collected."""
+
+    def __init__(self, number: int) -> None:
+        self.number, self.itself = number, self
+
+    def __del__(self) -> None:
+        signal.raise_signal(self.number)
+
+
+def test_a_signal_within_garbage_collection_stops_in_silence(ended, monkeypatch, capsys):
+    """Would catch a traceback of what Python drops, and a command that goes on or is cut off."""
+    monkeypatch.setattr(signals, "_END_S", math.inf)
+    monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
+    garbage = [Garbage(signal.SIGTERM)]
+    with pytest.raises(Stopped) as caught, handle_signals(lambda number: None):
+        garbage.clear()
+        gc.collect()
+        wait_for(ended)
+    # What is raised once more is no second signal, which would end the process at once.
+    assert caught.value.signal == signal.SIGTERM and ended == []
+    assert capsys.readouterr().err == "" and sys.unraisablehook is sys.__unraisablehook__
