@@ -16,7 +16,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fmab_jax.cli.options import Call, option
-from fmab_jax.cli.tables import Filtered, Reading, open_results, print_results, select_cells
+from fmab_jax.cli.tables import (
+    Filtered,
+    Reading,
+    note_stored,
+    open_results,
+    print_results,
+    select_cells,
+)
 from fmab_jax.parameters import Choice
 
 
@@ -46,3 +53,5 @@ def execute(call: Call[Options]) -> None:
         where=options.where,
         columns=options.columns or None,
     )
+    if options.format == "text":
+        note_stored(data, options.folder)

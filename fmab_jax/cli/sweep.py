@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 from fmab_jax.cli import study_options
 from fmab_jax.cli.options import Call, Command, option, rename_fields
-from fmab_jax.cli.tables import Priced, print_results
+from fmab_jax.cli.tables import Priced, note_stored, print_results
 from fmab_jax.errors import refuse
 from fmab_jax.files import error_stream
 from fmab_jax.parameters import Whole
@@ -157,6 +157,7 @@ def _print(data: xr.Dataset, study: Study, out: str, document: Record) -> None:
     )
     if data.seeds.size <= _MOST_ROWS and int(data.seeds.min()) > 1:
         print_results(data, Priced())
+    note_stored(data, out)
     path = shlex.quote(out) + " --plugin FILE" * (not all(map(is_shipped, study.outputs)))
     print(f"next: fmab show {path}, fmab plot {path} --help")
 

@@ -178,6 +178,13 @@ def check_columns(data: xr.Dataset, options: Filtered) -> None:
     overview(data, where=options.where, columns=options.columns or None)
 
 
+def note_stored(data: xr.Dataset, folder: str) -> None:
+    """Prints how many more seeds a store holds, if it does."""
+    if seeds := data.attrs.get("stored_seeds"):
+        line = f"{folder}: holds {seeds:,} seeds of a configuration, more than were asked for"
+        print(f"{line}; fmab sweep with --seeds {seeds} shows them")
+
+
 def print_results(
     data: xr.Dataset,
     options: Priced,

@@ -154,6 +154,9 @@ def dataset(
         if dims and name not in ("algorithm", "title", *grid.dims):
             data.coords[name] = (dims, values)
     data.attrs = grid.attrs(results.collect_versions(stops))
+    stored = {cell: results.count_stored(cell) for cell in stops}
+    if more := [seeds for cell, seeds in stored.items() if seeds > stops[cell]]:
+        data.attrs["stored_seeds"] = max(more)
     return add_known_leaks(data)
 
 

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from fmab_jax.core.outputs import Output
 from fmab_jax.errors import PlainText, count, refuse
-from fmab_jax.files import check_path
+from fmab_jax.files import check_folder, check_path, refuse_unwritable
 from fmab_jax.run import resources
 from fmab_jax.sweeps import results
 from fmab_jax.sweeps.chunks import Memory, Results
@@ -111,7 +111,8 @@ def sweep(
         `simulate` (completed rounds are ``rounds_made``) and ``seeds``; or, for
         ``keep="summary"``, ``regret_mean``, ``regret_covariance``, means of the other series,
         ``regret_quantile``, ``regret_histogram``, ``seeds`` and ``best_arm_lost``. With a store,
-        curves are read when they are used. A worker whose colleagues are not done gets an empty
+        curves are read when they are used; if it holds more seeds of a configuration, the attribute
+        ``stored_seeds`` says how many. A worker whose colleagues are not done gets an empty
         Dataset whose attribute ``missing_trials`` says how much is left.
 
     Raises:
@@ -192,16 +193,18 @@ def run(
         computed_cells = Results(header, Memory(), [], study.outputs)
         if path is not None:
             open_existing(path, computed_cells, changes)
+            check_folder("store", path)
         plan = work.plan(computed_cells, path)
         reporter.report_plan(plan)
         _check_capacity(plan, study)
         if dry:
             return xr.Dataset()
         if path is not None:
-            folder = Store(path, create=True)
             writer = "worker-{}-of-{}".format(*worker) if worker else "main"
-            stack.enter_context(folder.lock_writer(writer))
-            register_study(folder, header, changes, is_alone=worker is None)
+            with refuse_unwritable("store", path):
+                folder = Store(path, create=True)
+                stack.enter_context(folder.lock_writer(writer))
+                register_study(folder, header, changes, is_alone=worker is None)
             computed_cells.replace_entries(folder, find_intact(folder, layout.hashes, reporter))
         work.compute(computed_cells, reporter)
         if path is not None:

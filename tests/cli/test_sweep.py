@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import errno
 import hashlib
 import io
 import json
@@ -12,6 +13,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from fmab_jax.analysis.tables import final_table
 from fmab_jax.cli.main import main
 from fmab_jax.plots import parameters as sweep_plots
 from fmab_jax.plots.pareto import plot_pareto
+from fmab_jax.sweeps import runner
 from fmab_jax.sweeps.results import open_sweep
 from fmab_jax.sweeps.store import Store
 
@@ -307,3 +310,77 @@ def test_the_plan_is_one_line_of_json(folder, capsys):
     said(capsys, f"{GRID} --out runs/a --worker 1/3")
     left = json.loads(said(capsys, words)[0])
     assert (left["chunks"], left["workers"], left["missing"]) == (8, 8, 80 - 4 * 8)
+
+
+PLAY = "uniform_play --agents 2 --arms 3 --horizon 50 --times 5"
+
+
+@pytest.mark.parametrize("options", ["", "--dry-run", "--plan"])
+@pytest.mark.parametrize("out", ["file/below", "dangling", "kept", "new/below"])
+def test_a_folder_that_cannot_be_written_is_refused_before_a_run(
+    out, options, folder, capsys, monkeypatch
+):
+    """Would catch a promise that what is computed is kept, where the same command fails again."""
+    (folder / "file").write_text("")
+    (folder / "dangling").symlink_to(folder / "nowhere")
+    (folder / "kept").mkdir()
+    # Root may write everywhere.
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    before = sorted(folder.rglob("*"))
+    _, err = said(capsys, f"sweep {PLAY} --seeds 4 --out {out} {options}", 2)
+    assert re.fullmatch(rf"fmab: --out {out}: must be a \S.*; \S.*\n", err), err
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize(("number", "status"), [(errno.EROFS, 2), (errno.ENOSPC, 1)])
+def test_an_error_of_the_first_write_says_whether_to_go_on(
+    number, status, folder, capsys, monkeypatch
+):
+    """Would catch rights that no second try changes beside a disk that somebody can empty."""
+
+    def mkdir(path, *_, **__):
+        raise OSError(number, os.strerror(number), str(path))
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    _, err = said(capsys, f"sweep {PLAY} --seeds 4 --out new", status)
+    last = err.splitlines()[-1]
+    if status == 2:
+        assert last.startswith("fmab: --out new: must be a folder that can be written; choose")
+    assert ("go on with" in last) == (status == 1)
+
+
+def test_a_store_says_that_it_holds_more_seeds(folder, capsys):
+    """Would catch a table of few seeds that looks like all there is."""
+    line = "{0}: holds 6 seeds of a configuration, more than were asked for; "
+    line += "fmab sweep with --seeds 6 shows them\n"
+    for keep in ("curves", "summary"):
+        words = f"sweep {PLAY} --chunk 2 --keep {keep} --out {keep}"
+        assert "were asked for" not in said(capsys, f"{words} --seeds 6")[0]
+        out, _ = said(capsys, f"{words} --seeds 2")
+        assert line.format(keep) in out
+        assert line.format(keep) in said(capsys, f"show {keep}")[0]
+        assert "were asked for" not in said(capsys, f"show {keep} --format csv")[0]
+        assert open_sweep(keep).attrs["stored_seeds"] == 6
+        assert "were asked for" not in said(capsys, f"{words} --seeds 8")[0]
+        assert "stored_seeds" not in open_sweep(keep).attrs
+
+
+def test_a_long_run_says_how_to_keep_it(folder, capsys, monkeypatch):
+    """Would catch minutes of silence, after which Ctrl-C keeps nothing; and a line after them."""
+    timers, real = [], runner.run
+
+    def run(study, **options):
+        (timer,) = timers
+        assert timer.interval == 3 and timer.daemon
+        timer.function()  # as if three seconds had passed
+        return real(study, **options)
+
+    def start(timer):
+        timers.append(timer)
+
+    monkeypatch.setattr(threading.Timer, "start", start)
+    monkeypatch.setattr(runner, "run", run)
+    _, err = said(capsys, f"run {PLAY} --seeds 4 --arms 4 --no-figure --no-data")
+    line = "running 2 configurations x 4 seeds; fmab run keeps nothing until it ends: "
+    line += "fmab sweep with the same options and --out FOLDER keeps all trials\n"
+    assert err == line and timers[0].finished.is_set()
