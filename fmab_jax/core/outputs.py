@@ -342,10 +342,12 @@ class Reduce(Output):
     sees the seeds of one configuration and returns [seed, ...], of any shape.
 
     Attributes:
-        init: The state before any seed: a pytree of arrays, the same for all configurations.
+        init: The state before any seed: a pytree of arrays of bool, int64, uint64, float64 or
+            complex128, the same for all configurations.
         add: The state with more seeds: of a state, and of what ``of`` returns. Traced.
         merge: The state of the seeds of both: of two states. NumPy.
-        finish: The result: of a state, real numbers over the dimensions of ``over``. NumPy.
+        finish: The result: of a state of any number of seeds, real numbers over the dimensions of
+            ``over``. NumPy.
         over: Dimensions of the result: pairs of a name and its coordinates, which are numbers.
 
     Raises:

@@ -17,14 +17,17 @@ from fmab_jax.run import batches, resources
 from fmab_jax.run.batches import TrialResults, Trials
 from fmab_jax.run.compilation import Sizes
 from fmab_jax.run.configs import Config
-from fmab_jax.run.outputs import collect_accumulators, compute_output, is_shipped, reduce_seeds
+from fmab_jax.run.outputs import collect_accumulators, compute_output, is_shipped
 from fmab_jax.run.outputs.standard import NUMBERS, list_standard, refuse_absent
+from fmab_jax.run.reductions import LEAST_SEEDS, check_merging, reduce_seeds
 from fmab_jax.sweeps.chunks import KINDS, state_name
 
 # A device summary needs so many copies of the curves, in this share of its memory.
 _COPIES, _MEMORY_SHARE = 6, 0.3
 # An output is validated on so many seeds.
 _SAMPLE_SEEDS = 8
+# Reductions that have passed `check_merging` in this process.
+_checked_reductions: set[Reduce] = set()
 Series = Mapping[str, Array | np.ndarray]
 """Results by field of `Outcome`, [cell, seed] or [cell, seed, time]; those over time may be on a
 device."""
@@ -63,6 +66,19 @@ def compute_block(
         on_batch: Called after each batch with its number of trials.
         threads: Number of threads that summarise.
     """
+    series = _run_job(job, sizes, devices, on_batch)
+    if job.keep == "summary":
+        _check_reductions(series, job, sizes, devices)
+    return _build_chunk(series, job, threads)
+
+
+def _run_job(
+    job: Job,
+    sizes: Sizes,
+    devices: tuple[jax.Device, ...],
+    on_batch: Callable[[int], None] = lambda trials: None,
+) -> Series:
+    """Runs the trials of a block; arguments as in `compute_block`."""
     cells, seeds = len(job.configs), len(job.seeds)
     cell_index = np.repeat(np.arange(cells, dtype=np.int32), seeds)
     trials = Trials(job.configs, cell_index, np.tile(job.seeds, cells), job.root_seed)
@@ -75,8 +91,24 @@ def compute_block(
         results.put(start, outcome)
         on_batch(len(outcome.rounds))
     with own_settings():
-        series = {n: v.reshape(cells, -1, *v.shape[1:]) for n, v in results.gather().items()}
-    return _build_chunk(series, job, threads)
+        return {n: v.reshape(cells, -1, *v.shape[1:]) for n, v in results.gather().items()}
+
+
+def _check_reductions(
+    series: Series, job: Job, sizes: Sizes, devices: tuple[jax.Device, ...]
+) -> None:
+    """Checks each reduction once, on the first seeds that this process computes for it."""
+    config = job.configs[0]
+    outputs = {output for output in config.outputs if isinstance(output, Reduce)}
+    if outputs <= _checked_reductions:
+        return
+    if len(job.seeds) < LEAST_SEEDS:
+        few = job._replace(configs=job.configs[:1], seeds=range(LEAST_SEEDS))
+        series = _run_job(few, sizes, devices)
+    fields = _read_fields(series, 0, config)
+    for output in outputs - _checked_reductions:
+        check_merging(output, fields, config.facts)
+        _checked_reductions.add(output)
 
 
 def _is_summarised_on_device(job: Job, devices: Sequence[jax.Device]) -> bool:
@@ -135,15 +167,9 @@ def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[
 
     for output in configs[0].outputs:
         if isinstance(output, Reduce):
-            with own_settings():
-                readers = [
-                    _make_reader(curves, cell, config) for cell, config in enumerate(configs)
-                ]
-                names = [name for name in FIELDS if name in curves or name == "waiting_regret"]
-                fields = [{name: read(name) for name in names} for read in readers]
             states = [
-                reduce_seeds(output, record, config.facts)
-                for record, config in zip(fields, configs, strict=True)
+                reduce_seeds(output, _read_fields(curves, cell, config), config.facts)
+                for cell, config in enumerate(configs)
             ]
             for number, leaf_values in enumerate(zip(*states, strict=True)):
                 arrays[state_name(output.name, number)] = np.stack(leaf_values)
@@ -176,6 +202,14 @@ def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[
         arrays[f"{name}_value"] = np.concatenate([value for value, _ in tallies])
         arrays[f"{name}_count"] = np.concatenate([count for _, count in tallies])
     return arrays
+
+
+def _read_fields(curves: Series, cell: int, config: Config) -> dict[str, Array | np.ndarray]:
+    """Returns the records of one cell that a reduction may read, by name."""
+    names = [name for name in FIELDS if name in curves or name == "waiting_regret"]
+    with own_settings():
+        read = _make_reader(curves, cell, config)
+        return {name: read(name) for name in names}
 
 
 def _make_reader(curves: Series, cell: int, config: Config) -> Callable[[str], Array | np.ndarray]:

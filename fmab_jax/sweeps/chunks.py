@@ -6,18 +6,17 @@ facts alone decide which of them cover a cell.
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from fmab_jax.analysis import summary
 from fmab_jax.core.outputs import Output, Reduce
-from fmab_jax.core.shapes import PyTree, Record
+from fmab_jax.core.shapes import Record
+from fmab_jax.run.reductions import merge_states
 from fmab_jax.sweeps.precision import Precision, relative_width
 from fmab_jax.sweeps.store import Entry, Store
 
@@ -233,16 +232,14 @@ class Results:
 
     def merge_state(self, cell: str, output: Reduce, stop: int) -> list[np.ndarray]:
         """Merges the states of a reduction and returns its arrays."""
+        names = [state_name(output.name, i) for i in range(len(output.initial_arrays))]
 
-        def read(part: Part) -> PyTree:
+        def read(part: Part) -> list[np.ndarray]:
             chunk = self.load_chunk(part.entry)
-            names = [state_name(output.name, i) for i in range(len(output.initial_arrays))]
             # A row of a scalar state is no array.
-            return output.state([np.asarray(chunk[name][part.row]) for name in names])
+            return [np.asarray(chunk[name][part.row]) for name in names]
 
-        states = [read(part) for part in self.find_chain(cell, stop)]
-        total = functools.reduce(output.merge, states)
-        return [np.asarray(x) for x in jax.tree.leaves(total)]
+        return merge_states(output, map(read, self.find_chain(cell, stop)))
 
     def merge_counts(self, cell: str, name: str, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Merges the (values, counts) of a summarised whole number."""

@@ -12,8 +12,8 @@ from fmab_jax.analysis import summary
 from fmab_jax.analysis.budgets import find_tail
 from fmab_jax.core.outputs import Reduce
 from fmab_jax.run import schema
-from fmab_jax.run.outputs import finish_reduction
 from fmab_jax.run.outputs.standard import list_standard
+from fmab_jax.run.reductions import finish_reduction
 from fmab_jax.sweeps.chunks import Results
 from fmab_jax.sweeps.grid import Grid
 from fmab_jax.sweeps.precision import relative_width

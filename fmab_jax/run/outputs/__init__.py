@@ -15,19 +15,18 @@ import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
 
-import jax
 import numpy as np
 from jaxtyping import Array
 from numpy.typing import ArrayLike
 
 from fmab_jax.core.outputs import OF_RESULTS, Accumulator, Output, Record, Reduce
 from fmab_jax.core.plugins import code_digest, forget_plugin, plugin_modules
-from fmab_jax.core.scope import own_settings
 from fmab_jax.core.trials import Trial
 from fmab_jax.errors import PlainText, Refusal, did_you_mean, refuse
 from fmab_jax.parameters import VIEWS
 from fmab_jax.run import contract, schema
 from fmab_jax.run.outputs.standard import STANDARD
+from fmab_jax.run.reductions import check_initial_state
 
 Facts = Mapping[str, int | str | np.ndarray]
 # Relative to a seed's largest value, or to 1.
@@ -126,6 +125,8 @@ def resolve(requests: object) -> tuple[Output, ...]:
             refuse("Output.dtype", str(output.dtype), "float64", "leave it out")
         outputs.append(output)
         reserved |= names
+        if isinstance(output, Reduce):
+            check_initial_state(output)
         for axis, values in output.over if isinstance(output, Reduce) else ():
             if axis in reserved or axes.setdefault(axis, values) != values:
                 refuse("Reduce.over", axis, _NAME_WANTED, "rename it")
@@ -207,59 +208,6 @@ def from_study(identities: Sequence[str]) -> tuple[Output, ...]:
 def is_shipped(output: Output) -> bool:
     """Tells whether this package defines an output; by name, because processes have copies."""
     return output.name in _load_shipped() or output.name in {standard.name for standard in STANDARD}
-
-
-def reduce_seeds(
-    output: Reduce, fields: Mapping[str, Array | np.ndarray], facts: Facts
-) -> list[np.ndarray]:
-    """Returns the arrays of a reduction's state after the seeds of one configuration.
-
-    Args:
-        output: The reduction.
-        fields: Records of the seeds, by name, on the host or on a device.
-        facts: Attributes of their `Record`.
-
-    Raises:
-        ValueError: If a function fails, or the state changes shape or type.
-    """
-    links = tuple(np.asarray(facts["links"]).tolist())
-    numbers = tuple(sorted((name, x) for name, x in facts.items() if name != "links"))
-    before = output.initial_arrays
-    with contract.refuse_errors(output), own_settings():
-        after = _compile_fold(output, numbers, links)(output.state(before), dict(fields))
-        values = [np.asarray(x) for x in jax.tree.leaves(after)]
-    shapes = [[(x.shape, x.dtype.kind) for x in arrays] for arrays in (values, before)]
-    if shapes[0] != shapes[1]:
-        text = PlainText(f"arrays {[x.shape for x in values]}")
-        refuse(f"{output.name}.add", text, f"as init: {[x.shape for x in before]}", "mend it")
-    return values
-
-
-@functools.lru_cache(maxsize=64)
-def _compile_fold(
-    output: Reduce, numbers: tuple[tuple[str, object], ...], links: tuple[int, ...]
-) -> Callable[..., object]:
-    facts = {**dict(numbers), "links": np.array(links, np.int64)}
-
-    def fold(state: object, fields: Mapping[str, Array]) -> object:
-        return output.add(state, output.of(Record(fields.__getitem__, facts)))
-
-    return jax.jit(fold)
-
-
-def finish_reduction(output: Reduce, arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """Returns the result of a reduction's final state.
-
-    Raises:
-        ValueError: If its function fails, or returns another shape.
-    """
-    shape = tuple(len(values) for _, values in output.over)
-    with contract.refuse_errors(output):
-        result = np.asarray(output.finish(output.state(arrays)), np.float64)
-    if result.shape != shape:
-        text = PlainText(f"an array {result.shape}")
-        refuse(f"{output.name}.finish", text, f"an array {shape}", "mend it, or `over`")
-    return result
 
 
 def compute_output(

@@ -1,0 +1,209 @@
+"""Reductions: the states of seeds, their merging, and the promises that both keep.
+
+A state is added up where the seeds were computed, and merged on the host, chunk by chunk. So the
+result must not depend on the cut into chunks: `check_merging` compares both ways on a few seeds.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import jax
+import numpy as np
+from jaxtyping import Array
+
+from fmab_jax.core.outputs import Record, Reduce
+from fmab_jax.core.scope import own_settings
+from fmab_jax.core.shapes import PyTree
+from fmab_jax.errors import PlainText, refuse
+from fmab_jax.run import contract
+
+Facts = Mapping[str, int | str | np.ndarray]
+# Narrower numbers wrap or lose digits unseen: 256 seeds overflow a uint8.
+_STATE_TYPES = ("bool", "int64", "uint64", "float64", "complex128")
+# Rounding of a sum, relative to the largest number of its array, or to 1.
+_ROUNDING = 1e-9
+LEAST_SEEDS = 6
+"""Seeds that `check_merging` needs to see something."""
+# Of the seeds that there are, a check takes so many.
+_MOST_SEEDS = 300
+# Merging two parts cannot show what a third one would.
+_PARTS = 3
+
+
+def check_initial_state(output: Reduce) -> None:
+    """Refuses a reduction whose initial state is no pytree of arrays of wide numbers.
+
+    Raises:
+        ValueError: If ``init`` fails, or returns something else, or another state each time.
+    """
+    with contract.refuse_errors(output):
+        first, second = output.init(), output.init()
+    field = f"{output.name}.init"
+    arrays = [_read_array(field, x) for x in jax.tree.leaves(first)]
+    for array in arrays:
+        if array.dtype.name not in _STATE_TYPES:
+            text = PlainText(f"an array of {array.dtype}")
+            allowed = f"arrays of {', '.join(_STATE_TYPES)}"
+            refuse(field, text, allowed, "narrower numbers wrap, or lose digits")
+    if not arrays:
+        refuse(field, first, "at least one array", "return the state before any seed")
+    again = [np.asarray(x) for x in jax.tree.leaves(second)]
+    if [x.tobytes() for x in arrays] != [x.tobytes() for x in again]:
+        allowed = "the same state at each call"
+        refuse(field, PlainText("another state at its second call"), allowed, "mend it")
+
+
+def reduce_seeds(
+    output: Reduce, fields: Mapping[str, Array | np.ndarray], facts: Facts
+) -> list[np.ndarray]:
+    """Returns the arrays of a reduction's state after the seeds of one configuration.
+
+    Args:
+        output: The reduction.
+        fields: Records of the seeds, by name, on the host or on a device.
+        facts: Attributes of their `Record`.
+
+    Raises:
+        ValueError: If a function fails, or the state changes shape or type.
+    """
+    links = tuple(np.asarray(facts["links"]).tolist())
+    numbers = tuple(sorted((name, x) for name, x in facts.items() if name != "links"))
+    with contract.refuse_errors(output), own_settings():
+        before = output.state(output.initial_arrays)
+        after = _compile_fold(output, numbers, links)(before, dict(fields))
+        return _read_state(output, "add", after)
+
+
+@functools.lru_cache(maxsize=64)
+def _compile_fold(
+    output: Reduce, numbers: tuple[tuple[str, object], ...], links: tuple[int, ...]
+) -> Callable[..., object]:
+    facts = {**dict(numbers), "links": np.array(links, np.int64)}
+
+    def fold(state: object, fields: Mapping[str, Array]) -> object:
+        return output.add(state, output.of(Record(fields.__getitem__, facts)))
+
+    return jax.jit(fold)
+
+
+def merge_states(output: Reduce, states: Iterable[Sequence[np.ndarray]]) -> list[np.ndarray]:
+    """Merges the arrays of some states in their order, at least one; changes none of them.
+
+    Raises:
+        ValueError: If ``merge`` fails, or the state changes shape or type.
+    """
+
+    def merge(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> list[np.ndarray]:
+        with contract.refuse_errors(output):
+            merged = output.merge(_copy_state(output, first), _copy_state(output, second))
+        return _read_state(output, "merge", merged)
+
+    return [*functools.reduce(merge, states)]
+
+
+def finish_reduction(output: Reduce, arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Returns the result of a reduction's final state, [*over] in float64.
+
+    Raises:
+        ValueError: If ``finish`` fails, or returns anything but real numbers of that shape.
+    """
+    shape, field = tuple(len(values) for _, values in output.over), f"{output.name}.finish"
+    with contract.refuse_errors(output):
+        value = output.finish(_copy_state(output, arrays))
+    result = _read_array(field, value)
+    if result.dtype.kind not in "biuf":
+        # An array of another type tells more by its type than by its entries.
+        shown = PlainText(f"an array of {result.dtype}") if result.ndim else value
+        allowed = "real numbers; NaN where there is none"
+        refuse(field, shown, allowed, "return floats, or whole numbers")
+    if result.shape != shape:
+        text = PlainText(f"an array {result.shape}")
+        refuse(field, text, f"an array {shape}", "mend it, or `over`")
+    return result.astype(np.float64, copy=False)
+
+
+def check_merging(output: Reduce, fields: Mapping[str, Array | np.ndarray], facts: Facts) -> None:
+    """Refuses a reduction that merges seeds to another result than it adds them up to.
+
+    The seeds are cut into three parts, which are merged in their order, and backwards: a maximum
+    that ``merge`` drops is not always in the same part.
+
+    Args:
+        output: The reduction.
+        fields: Records of `LEAST_SEEDS` seeds or more, by name.
+        facts: Attributes of their `Record`.
+
+    Raises:
+        ValueError: If a function fails or breaks its promise.
+    """
+
+    def add(rows: np.ndarray) -> list[np.ndarray]:
+        with own_settings():
+            part = {name: x[rows] for name, x in fields.items()}
+        return reduce_seeds(output, part, facts)
+
+    size = min(len(fields["regret"]), _MOST_SEEDS) // _PARTS
+    for step in (1, -1):
+        rows = np.arange(_PARTS * size)[::step]
+        whole = add(rows)
+        parts = [add(part) for part in np.split(rows, _PARTS)]
+        _compare(output, merge_states(output, parts), whole, len(rows))
+
+
+def _compare(
+    output: Reduce, merged: Sequence[np.ndarray], whole: Sequence[np.ndarray], seeds: int
+) -> None:
+    # States of one meaning may differ, such as samples in another order: then results decide.
+    results = finish_reduction(output, merged), finish_reduction(output, whole)
+    if all(map(_is_close, merged, whole)) or _is_close(*results):
+        return
+    place = np.unravel_index(np.argmax(~_find_close(*results)), results[0].shape)
+    value, expected = (float(result[place]) for result in results)
+    allowed = f"{expected:.6g}, as add gives for the same {seeds} seeds at once"
+    remedy = "merge must return the state of the seeds of both, however they are cut"
+    refuse(f"{output.name}.merge", PlainText(f"{value:.6g}"), allowed, remedy)
+
+
+def _is_close(values: np.ndarray, reference: np.ndarray) -> bool:
+    return bool(_find_close(values, reference).all())
+
+
+def _find_close(values: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """Tells which entries are equal up to the rounding of sums."""
+    if reference.dtype.kind in "biu":
+        return np.asarray(values == reference)
+    finite = np.abs(reference, where=np.isfinite(reference), out=np.zeros(reference.shape))
+    spare = _ROUNDING * max(1.0, float(finite.max(initial=0.0)))
+    return np.asarray(np.isclose(values, reference, rtol=_ROUNDING, atol=spare, equal_nan=True))
+
+
+def _copy_state(output: Reduce, arrays: Sequence[np.ndarray]) -> PyTree:
+    """Returns a state that a function may change in place: its arrays may be those of a store."""
+    return output.state([np.array(x) for x in arrays])
+
+
+def _read_state(output: Reduce, function: str, state: object) -> list[np.ndarray]:
+    """Returns the arrays of a state; refuses those that are not like the initial ones."""
+    field, trees = f"{output.name}.{function}", (state, output.init())
+    arrays, initial = ([_read_array(field, x) for x in jax.tree.leaves(tree)] for tree in trees)
+    shapes = [[f"{x.dtype.name} {x.shape}" for x in each] for each in (arrays, initial)]
+    structures: list[object] = [jax.tree.structure(tree) for tree in trees]
+    if shapes[0] != shapes[1]:
+        shown, allowed = map(", ".join, shapes)
+        refuse(field, PlainText(f"arrays {shown}"), f"as init: {allowed}", "mend it")
+    if structures[0] != structures[1]:
+        shown, allowed = map(str, structures)
+        refuse(field, PlainText(shown), f"as init: {allowed}", "mend it")
+    return arrays
+
+
+def _read_array(field: str, value: object) -> np.ndarray:
+    """Returns an array; refuses masked entries, which NumPy would unmask."""
+    if np.ma.is_masked(value):
+        refuse(field, PlainText("masked values"), "without a mask", "fill them, such as with NaN")
+    try:
+        return np.asarray(value)
+    except Exception:  # rows of different lengths, or a user's array type
+        refuse(field, value, "an array", "mend it")
