@@ -17,6 +17,7 @@ from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards.contract import check_everywhere
 from fmab_jax.core.shapes import PyTree
 from fmab_jax.core.trials import Outcome
+from fmab_jax.core.worlds.contract import check_world
 from fmab_jax.errors import count, refuse
 from fmab_jax.run import batches, compilation
 from fmab_jax.run.configs import Config, bind, check_types, pad_agents
@@ -26,6 +27,8 @@ from fmab_jax.run.resources import checked_devices
 # Rounding of a regret that is summed over many slots.
 _ROUNDING = 1e-9
 _ALPHA = 1e-6
+# Seeds for which a world of one's own is checked.
+_WORLD_SEEDS = 1000
 
 
 def check_algorithm(
@@ -74,6 +77,8 @@ def check_algorithm(
     # Every slot, which also shows that regret is exact wherever it is recorded.
     slots, one_device = np.arange(horizon + 1), tuple(devices[:1])
     config, padded = bound(times=slots), pad_agents(problem.agents)
+    with refuse_errors(type(problem.world)):
+        check_world(config.bound, horizon, 0, np.arange(_WORLD_SEEDS))
     whole = run([config], 8, one_device)
     _check_at_most(algorithm, whole, config)
     compilation.compile_program.cache_clear()

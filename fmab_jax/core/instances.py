@@ -16,7 +16,7 @@ from fmab_jax.core.rare import store_once
 from fmab_jax.core.registries import replace_fields
 from fmab_jax.core.rewards import FiniteSupport
 from fmab_jax.core.rewards import Law as RewardLaw
-from fmab_jax.core.segments import Segments
+from fmab_jax.core.segments import Ends, Segments
 from fmab_jax.core.shapes import STATIC, Integer, PerArm, PerRowArm, Scalar
 from fmab_jax.core.worlds.base import World
 from fmab_jax.core.worlds.contextual import Contexts, ContextualWorld, draw_contexts
@@ -90,7 +90,7 @@ class BoundProblem:
             return self._draw_contexts(self.world, key)
         if self.world is not None:
             assert horizon is not None
-            return self._draw_segments(self.world, key, horizon, agents)
+            return self._draw_segments(key, horizon, agents)
         if self.kind in ("fixed", "estimates", "ratings"):
             means, parameters = self._fixed(key, agents)
             total = arrays.padded_sum(means)
@@ -113,15 +113,25 @@ class BoundProblem:
         contexts = draw_contexts(world, key, *values)
         return Instance(blank[None], blank, blank[0], (), contexts=contexts)
 
-    def _draw_segments(
-        self, world: World, key: Array, horizon: Integer, agents: Scalar
-    ) -> Instance:
-        """Returns an instance whose means change."""
+    def draw_world(self, key: Array, horizon: Integer) -> tuple[PerArm, Ends, Array]:
+        """Returns the first means of a seed, and the ends and means [segment, arm] of its world.
+
+        Args:
+            key: The seed's key.
+            horizon: T.
+        """
+        assert self.world is not None
+        agents = jnp.asarray(self.agents, jnp.float64)
         is_drawn = self.kind in ("uniform", "gap")
         first = self._level(key) if is_drawn else self._fixed(key, agents)[0][0]
         (words,) = keys.stream_keys(key, 0, keys.SEGMENT)
-        world = replace_fields(world, self.world_values)
-        ends, levels = world.lay_out(jnp.asarray(horizon), words, first)
+        world = replace_fields(self.world, self.world_values)
+        return first, *world.lay_out(jnp.asarray(horizon), words, first)
+
+    def _draw_segments(self, key: Array, horizon: Integer, agents: Scalar) -> Instance:
+        """Returns an instance whose means change."""
+        _, ends, levels = self.draw_world(key, horizon)
+        ends = jnp.clip(ends, 0, horizon).at[-1].set(horizon)
 
         def spread(level: PerArm) -> tuple[Array, Array, tuple[Array, ...]]:
             # The differences between agents stay, as far as means in [0, 1] allow.

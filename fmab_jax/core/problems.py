@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from fmab_jax.core import keys, normal, tables
 from fmab_jax.core.instances import BoundProblem
 from fmab_jax.core.laws import law_of
+from fmab_jax.core.plugins import foreign_refused
 from fmab_jax.core.presences import PRESENCES, Presence
 from fmab_jax.core.registries import split_floats
 from fmab_jax.core.rewards import Bernoulli, Ratings
@@ -39,6 +40,7 @@ _MAX_ENTRIES = 1 << 27
 _SUM_ERROR = 1e-9
 _BERNOULLI = Bernoulli()
 _ROWS = "leave agents out: a row is an agent, a column is an arm"
+_MOST_SEGMENTS = 10**6
 # Largest standard error of means without a range.
 _MOST_ERROR = 1e6
 
@@ -187,6 +189,9 @@ class Problem:
         value: object, means: np.ndarray | None, instance_gap: float | None, rewards: RewardLaw
     ) -> World:
         world = WORLDS.parse(value, "world")
+        name, remedy = type(world).__name__, "state it as a whole number"
+        with foreign_refused(name, world.name, "a world that says its number of segments"):
+            count(f"{name}.segments", world.segments, 1, _MOST_SEGMENTS, remedy)
         remedy = "leave the world out"
         if means is not None and len(means) > 1:
             allowed = "one row with a world, or drawn by each seed (spread)"
@@ -575,6 +580,10 @@ def _check_contexts(world: World, means: np.ndarray | None, spread: float, cells
     """Refuses a problem whose means would contradict those that follow from contexts."""
     if not isinstance(world, ContextualWorld):
         return
+    name = type(world).__name__
+    with foreign_refused(name, world.name, "a world that says the length of a context"):
+        remedy = "state it as a whole number"
+        count(f"{name}.dimension", world.dimension, 1, 2**32 - 1, remedy)
     allowed, remedy = f"with world {world.text()}", "means follow from contexts"
     if means is not None:
         refuse("means", means.shape, f"left out {allowed}", remedy)

@@ -28,6 +28,7 @@ from fmab_jax.core.outputs import Output, Reduce
 from fmab_jax.core.plugins import code_of
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.shapes import Record
+from fmab_jax.core.worlds.contract import check_world
 from fmab_jax.errors import choice, count, did_you_mean, flag, length, refuse
 from fmab_jax.mechanisms import Mechanism
 from fmab_jax.parameters import UNSET, VIEWS, Parameter, parameters_of
@@ -50,6 +51,8 @@ from fmab_jax.sweeps.subjects import (
 _ENGINE = (*cache.ENGINE, "analysis/summary.py")
 # Numbers of agents within this factor are padded to one program.
 _MAX_PADDING = 16
+# Seeds for which a world of one's own is checked.
+_WORLD_SEEDS = 64
 Owner = TypeVar("Owner")
 
 
@@ -116,7 +119,17 @@ class Study:
         # A single number of agents needs no padding.
         padding = {n: pad_agents(max(sizes) if near else n) for n in sizes if len(sizes) > 1}
         outputs = record.to_study(self.outputs)
-        return tuple(self._point(*cell, padding.get(cell[1].agents), outputs) for cell in cells)
+        points = tuple(self._point(*cell, padding.get(cell[1].agents), outputs) for cell in cells)
+        self._check_worlds([point.config for point in points])
+        return points
+
+    def _check_worlds(self, configs: Iterable[Config]) -> None:
+        """Checks worlds of one's own for some seeds, before anything is compiled or stored."""
+        seeds = range(self.seeds) if self.seed_list is None else self.seed_list
+        few = np.resize(np.array(seeds[:_WORLD_SEEDS]), _WORLD_SEEDS)
+        for config in {(x.problem, x.horizon): x for x in configs}.values():
+            with refuse_errors(type(config.problem.world)):
+                check_world(config.bound, config.horizon, self.root_seed, few)
 
     @functools.cached_property
     def hash(self) -> str:

@@ -22,6 +22,7 @@ from fmab_jax.core import keys
 from fmab_jax.core.scope import own_settings
 from fmab_jax.core.segments import find_segment, overlap
 from fmab_jax.layouts import ragged
+from fmab_jax.sweeps.study import state
 
 MEANS, AGENTS, HORIZON, ALPHA = np.array([0.7, 0.35, 0.3]), 4, 3000, 1e-6
 SHRINK = 0.8
@@ -434,6 +435,139 @@ def test_agents_keep_their_differences():
     average = means.mean(axis=2)
     np.testing.assert_allclose(average[:, 1], SHRINK * average[:, 0, ::-1], atol=1e-12)
     assert np.ptp(means, axis=2).min() > 0.0
+
+
+def make(owner, name, **members):
+    """Returns a world without fields, of a class that has these members."""
+    members = {"name": name.lower(), "title": f"{name} means"} | members
+    return dataclass(frozen=True)(type(name, (owner,), members))()
+
+
+def stated(last=(1000, 2000, 3000), change=lambda words, first: SHRINK * first, **members):
+    """Returns a world of three segments: where they end, and the means of the second."""
+    functions = {
+        "ends": lambda self, horizon: jnp.array(last),
+        "means": lambda self, words, first: jnp.stack([first, change(words, first), first]),
+    }
+    return make(fmab.World, "Stated", **{"segments": 3} | functions | members)
+
+
+def seen(factor=1.0, **members):
+    """Returns a world whose contexts are numbers in [0, 1], and greater after slot 100."""
+
+    def contexts(self, words, slot, agents, arms):
+        lane = keys.lanes(agents, jnp.arange(arms, dtype=jnp.uint32), arms)
+        more = jnp.where(slot > 100, 0.1, 0.0)
+        return (keys.uniform(*words, lane) + more).reshape(agents, arms, 1)
+
+    functions = {"theta": lambda self, words: jnp.full(1, factor), "contexts": contexts}
+    return make(fmab.ContextualWorld, "Seen", **{"dimension": 1} | functions | members)
+
+
+def raise_some(words, first):
+    """Raises the best mean by a third for every other seed."""
+    return jnp.where(keys.uniform(*words, jnp.uint32(7)) < 0.5, first, first * 4.0 / 3.0)
+
+
+def fail(words, first):
+    """Fails, as the code of a user may."""
+    raise KeyError("x")
+
+
+SEGMENT = r"of arm 0 in segment 2, seed 0: must be in \[0, 1\]; mend it, such as with jnp.clip$"
+OUT_OF_RANGE = [
+    (lambda: stated(change=lambda _, first: 2.0 * first), f"Stated.means=mean 1.8 {SEGMENT}"),
+    (lambda: stated(change=lambda _, first: first - 1.0), r"Stated.means=mean -0.09999\d* of arm"),
+    (lambda: stated(change=lambda _, first: first * jnp.nan), f"Stated.means=mean nan {SEGMENT}"),
+    (
+        lambda: stated(change=raise_some),
+        r"Stated.means=mean 1.2 of arm 0 in segment 2, seed [1-9]:",
+    ),
+    (lambda: stated(change=fail), "stated.means: must return, not end in KeyError"),
+    (lambda: stated(change=lambda _, first: first[1:]), "stated.means: must return, not end in"),
+    (lambda: stated((2000, 1000, 3000)), "Stated.ends=1000 after 2000, seed 0: must be last slots"),
+    (lambda: stated((1000, 3000, 2000)), "Stated.ends=2000 after 3000, seed 0: must be last slots"),
+    (
+        lambda: stated((1000, 2000)),
+        "stated.lay_out: must return, not end in TypeError: ends returns int64",
+    ),
+    (
+        lambda: stated((1e3, 2e3, 3e3)),
+        "stated.lay_out: must return, not end in TypeError: ends returns fl",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", range(len(OUT_OF_RANGE)))
+def test_a_world_that_leaves_the_range_of_rewards_is_refused(case):
+    """Would catch means above 1, in a later seed as well, and slots that are counted twice."""
+    world, line = OUT_OF_RANGE[case]
+    problem = fmab.Problem([0.9, 0.5, 0.1], AGENTS, world=world())
+    with pytest.raises(ValueError, match=f"^{line}"):
+        fmab.simulate(fmab.ucb1(), problem, HORIZON, 20)
+
+
+def test_a_check_of_an_algorithm_looks_at_more_seeds():
+    """Would catch a check that looks at no more seeds than a run does."""
+
+    def change(words, first):
+        return jnp.where(keys.uniform(*words, jnp.uint32(7)) < 0.004, 2.0, 1.0) * first
+
+    problem = fmab.Problem([0.9, 0.5, 0.1], AGENTS, world=stated(change=change))
+    assert len(state(fmab.ucb1(), problem, horizon=600, seeds=10**4).points) == 1
+    with pytest.raises(
+        ValueError, match=r"^Stated.means=mean 1.8 of arm 0 in segment 2, seed \d+:"
+    ):
+        fmab.check_algorithm(fmab.ucb1(), problem)
+
+
+def test_contexts_that_leave_the_range_of_rewards_are_refused():
+    """Would catch a look at the first slots alone."""
+    line = (
+        r"^Seen.contexts=mean <x, theta> 1\.0\d+ of arm \d, seed \d+: must be in \[0, 1\]; mend it"
+    )
+    with pytest.raises(ValueError, match=line):
+        fmab.simulate(fmab.ucb1(), fmab.Problem.uniform(AGENTS, 3, world=seen()), 300, 20)
+    for world, horizon in ((seen(), 100), (seen(0.9), 300)):
+        problem = fmab.Problem.uniform(AGENTS, 3, world=world)
+        assert len(state(fmab.ucb1(), problem, horizon=horizon, seeds=8).points) == 1
+
+
+@pytest.mark.parametrize("number", [0, -1, 2.5, True, "2", None, 10**7])
+def test_numbers_of_segments_and_entries_are_checked(number):
+    """Would catch a number that ends in an error of shapes, or in arrays without entries."""
+    with pytest.raises(ValueError, match="^Stated.segments=.*: must be a whole number in "):
+        fmab.Problem.uniform(AGENTS, 3, world=stated(segments=number))
+    if number != 10**7:
+        with pytest.raises(ValueError, match="^Seen.dimension=.*: must be a whole number in "):
+            fmab.Problem.uniform(AGENTS, 3, world=seen(dimension=number))
+
+
+def test_means_lie_between_the_first_ones_or_in_the_unit_interval():
+    """Would catch a range of [0, 1] where means of Gaussian rewards begin outside of it."""
+    means, gaussian = [3.0, 4.0, 6.0], fmab.Gaussian(1.0)
+
+    def check(change):
+        problem = fmab.Problem(means, 2, gaussian, world=stated((9, 50, 60), change))
+        return state(fmab.ucb1(), problem, horizon=60, seeds=8).points
+
+    assert len(check(lambda _, first: first[::-1] / 6.0)) == 1
+    for factor in (1.01, -0.1):
+        line = r"^Stated.means=mean .* of arm [02] in segment 2, seed 0: must be in \[0, 6\]; "
+        with pytest.raises(ValueError, match=line):
+            check(lambda _, first, factor=factor: factor * first)
+
+
+def test_the_last_segment_reaches_the_horizon():
+    """Would catch slots after the last segment that cost nothing, or slots after the horizon."""
+    for last, expected in (
+        ((1000, 2000, 2001), [1000, 2000, 3000]),
+        ((1000, 2000, 10**6), [1000, 2000, 3000]),
+        ((1000, 5000, 10**6), [1000, 3000, 3000]),
+        ((-5, 0, 0), [0, 0, 3000]),
+    ):
+        ends, _ = instances(fmab.Problem(MEANS, AGENTS, world=stated(last)), HORIZON, 2)
+        assert (ends == expected).all()
 
 
 REFUSED = {

@@ -54,7 +54,8 @@ class World(Variant):
     def ends(self, horizon: Integer) -> Ends:
         """Returns the last slot of each segment, not decreasing; the last one is the horizon.
 
-        By default segments are equally long, up to one slot.
+        Slots beyond the horizon are cut off, and the last segment reaches it in any case. By
+        default segments are equally long, up to one slot.
         """
         return horizon * jnp.arange(1, self.segments + 1) // self.segments
 
@@ -76,5 +77,4 @@ class World(Variant):
         """Returns the result of `ends` and of `means`, after a check of their shapes."""
         count = self.segments
         ends = checked("ends", self.ends(horizon), (count,), "iu").astype(jnp.int64)
-        means = checked("means", self.means(words, first), (count, len(first)), "f")
-        return jnp.clip(ends, 0, horizon).at[-1].set(horizon), means
+        return ends, checked("means", self.means(words, first), (count, len(first)), "f")
