@@ -376,6 +376,11 @@ def locate_error(error: BaseException) -> str:
     return f", line {line} of {os.path.basename(file)[:40]}"
 
 
+def format_quantity(number: int, noun: str) -> str:
+    """Formats a number with its noun: "1 link", "1,200 links"."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def _without_commas(value: object, remedy: str) -> str:
     """Returns the remedy for a text that is not a number, such as 0,5 or 1,000."""
     comma = isinstance(value, str) and _COMMAS.fullmatch(value)

@@ -14,18 +14,30 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import shlex
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fmab_jax.cli.options import Call, option, rename_fields
-from fmab_jax.errors import refuse
+from fmab_jax.cli.options import Call, option, rename_fields, value_of
+from fmab_jax.errors import Refusal, refuse
 from fmab_jax.files import check_path, whole_file
-from fmab_jax.parameters import LEAK, UNSET, VIEW, Choice, Flag, Kind, Real, Whole, parameters_of
+from fmab_jax.parameters import (
+    LEAK,
+    UNSET,
+    VIEW,
+    Choice,
+    Flag,
+    Kind,
+    Parameter,
+    Real,
+    Whole,
+    parameters_of,
+)
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -115,7 +127,7 @@ class Options:
 
 def execute(call: Call[Options]) -> None:
     """Finds and prints the answer."""
-    from fmab_jax.planning.answers import build_document, write_answer
+    from fmab_jax.planning.answers import FILES, build_document, write_answer
     from fmab_jax.planning.plan import plan
 
     options = call.options
@@ -123,6 +135,9 @@ def execute(call: Call[Options]) -> None:
         check_path("out", options.out)
         call.stores.append(options.out)
     problem = _read_problem(options)
+    names = [*FILES, *[AVERAGE] * (len(options.means) > 1)]
+    if options.out is not None:
+        _check_files(Path(options.out), names)
     with ExitStack() as stack:
         stack.enter_context(rename_fields(store="out"))
         answer = plan(
@@ -152,6 +167,7 @@ def execute(call: Call[Options]) -> None:
     command = write_command(answer.algorithm, problem, options, call.plugins)
     document = build_document(answer, command)
     document |= {"plan": shlex.join(["fmab", *call.words]), "setting": _describe(problem, options)}
+    document["files"] = names
     files = [] if options.out is None else _write_files(Path(options.out), answer, document)
     if len(options.means) > 1:
         files.append(_write_means(Path(options.out or "", AVERAGE), problem))
@@ -173,16 +189,32 @@ def _connect(options: Options, stack: ExitStack) -> Client | None:
     return stack.enter_context(cluster.connect(options.scheduler))
 
 
+def _check_files(folder: Path, names: Sequence[str]) -> None:
+    """Refuses a folder with files of these names, unless a plan in it wrote them."""
+    from fmab_jax.planning.answers import FILE, read_document
+
+    others = [name for name in names if os.path.lexists(folder / name)]
+    if others:
+        with suppress(Refusal):
+            written = read_document(folder / FILE, "out")["files"]
+            others = [name for name in others if name not in written]
+    if others:
+        allowed = f"a folder where no {', '.join(others)} of something else lies"
+        refuse("out", str(folder), allowed, "name another one, or move the file")
+
+
 def _write_files(folder: Path, answer: Plan, document: dict[str, object]) -> list[Path]:
-    """Writes plan.json and the figure of the race, in place of those of an earlier plan."""
+    """Writes the document and the figure of the race, in place of those of an earlier plan."""
+    from fmab_jax.planning.answers import FIGURE, FILE
     from fmab_jax.plots.race import plot_race
     from fmab_jax.plots.runs import list_files, save_figure
 
-    path, picture = folder / "plan.json", folder / "race.png"
+    path, picture = folder / FILE, folder / FIGURE
     figure = plot_race(answer.looks, answer.label, answer.infeasible)
-    save_figure(figure, picture, overwrite=True)
+    # The document says that the other files are the plan's, so it comes first.
     with whole_file(path) as temporary:
         temporary.write_text(json.dumps(document, indent=1), "utf-8")
+    save_figure(figure, picture, overwrite=True)
     return [path, *list_files(figure, picture)]
 
 
@@ -315,27 +347,32 @@ def parse_time(text: str) -> float:
     return float(parts[1]) * _SECONDS[parts[2]]
 
 
+def _write_value(parameter: Parameter, value: object, typed: object) -> str | None:
+    """Returns a word that is read as a value, such as the option typed; None for no such word."""
+    kind = parameter.kind
+    forms = [kind.label(value), kind.plain(value)]
+    for form in forms if typed is None else [typed, *forms]:
+        text = str(form).lower() if isinstance(form, bool) else str(form)
+        with suppress(Refusal):
+            if kind.check(parameter.name, value_of(kind, text), "") == value:
+                return text
+    return None
+
+
 def write_command(
     algorithm: Algorithm, problem: Problem, options: Options, plugins: Sequence[str] = ()
 ) -> str:
-    """Writes the command that runs a configuration."""
-    from fmab_jax.analysis.leaks import NOISE
-
+    """Writes the command that runs a configuration; "" where no words state it."""
     words = ["fmab", "run", algorithm.name]
     known = parameters_of(type(algorithm))
     for name, parameter in known.items():
         value = getattr(algorithm, name)
         if value is UNSET or value == parameter.default:
             continue
-        text = "none" if value is None else parameter.kind.label(value)
-        if name in NOISE:
-            text = "none" if value is None else parameter.kind.plain(value)
-        elif isinstance(parameter.kind, Flag):
-            text = str(value).lower()
-        elif name in ("graph", "components") and (typed := getattr(options, name)) is not None:
-            # The file of a graph, if the algorithm has this graph.
-            text = str(typed) if parameter.kind.check(name, typed, "") == value else text
-        words += [f"--{name.replace('_', '-')}", str(text)]
+        text = _write_value(parameter, value, getattr(options, name, None))
+        if text is None:
+            return ""
+        words += [f"--{name.replace('_', '-')}", text]
     words += ["--agents", str(problem.agents), "--horizon", str(options.horizon)]
     if options.means:
         is_one = len(options.means) == 1

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 from fmab_jax.cli import study_options
 from fmab_jax.cli.options import Call, Command, option, rename_fields
 from fmab_jax.cli.tables import Priced, note_stored, print_results
-from fmab_jax.errors import refuse
+from fmab_jax.errors import format_quantity, refuse
 from fmab_jax.files import error_stream
 from fmab_jax.parameters import Whole
 from fmab_jax.sweeps.progress import Plan, Progress, describe_workers
@@ -145,7 +145,6 @@ def execute(call: Call[Options | FileOptions]) -> None:
 def _print(data: xr.Dataset, study: Study, out: str, document: Record) -> None:
     """Prints the table of a sweep, or the number of missing trials."""
     from fmab_jax.run.outputs import is_shipped
-    from fmab_jax.sweeps.progress import format_quantity
 
     if missing := data.attrs.get("missing_trials"):
         print(f"{out}: this worker is done; at least {missing:,} trials are left to the others")

@@ -20,7 +20,16 @@ from fmab_jax.analysis.leaks import NOISE, at_leak, measure_leak
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.networks import ComponentsOf, GraphOf, network, parts
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import PlainText, Refusal, choice, count, flag, real, refuse
+from fmab_jax.errors import (
+    PlainText,
+    Refusal,
+    choice,
+    count,
+    flag,
+    format_quantity,
+    real,
+    refuse,
+)
 from fmab_jax.parameters import LEAK, UNSET, VIEWS, Flag, ViewKind, parameters_of
 from fmab_jax.run.configs import bind, build_exchange
 
@@ -181,7 +190,11 @@ def list_candidates(setting: Setting) -> tuple[list[Candidate], list[str]]:
             if reason := find_misfit(algorithm, problem, setting.horizon):
                 notes[f"left out: {owner.title or owner.name}, {reason}"] = ""
                 continue
-            candidates[algorithm] = describe(algorithm, setting)
+            candidate = describe(algorithm, setting)
+            if excess := find_excess(algorithm, setting):
+                notes[f"left out: {candidate.label}, which leaks {excess}"] = ""
+                continue
+            candidates[algorithm] = candidate
     if slow:
         notes[f"left out, because they choose in every slot: {', '.join(slow)}"] = ""
     if not candidates:
@@ -216,7 +229,12 @@ def check_candidates(algorithms: object, setting: Setting) -> list[Candidate]:
         if algorithm in [other.algorithm for other in candidates]:
             continue
         _check(candidate, setting)
-        _check_leak(candidate, setting)
+        if excess := find_excess(algorithm, setting):
+            allowed = "configurations that leak at most "
+            allowed += f"{setting.leak:g} in the view of {setting.view}"
+            text = write_call(algorithm, is_whole=True)
+            value = PlainText(f"{text}, which leaks {excess}")
+            refuse("candidates", value, allowed, "see fmab_jax.at_leak")
         candidates.append(candidate)
     if not candidates:
         refuse("candidates", candidates, "not empty", "leave it out for all known algorithms")
@@ -237,22 +255,19 @@ def _tell_apart(candidates: list[Candidate]) -> list[Candidate]:
     ]
 
 
-def _check_leak(candidate: Candidate, setting: Setting) -> None:
-    """Refuses a candidate that leaks more than is allowed."""
+def find_excess(algorithm: Algorithm, setting: Setting) -> str:
+    """Returns the leak of an algorithm that leaks more than is allowed, in words; "" for others."""
     if setting.leak is None:
-        return
-    algorithm, problem = candidate.algorithm, setting.problem
+        return ""
+    problem = setting.problem
     # Where nobody sees sums alone, messages may be seen.
     views = (setting.view, ViewKind.MESSAGES)
     leaks = (measure_leak(algorithm, problem.agents, x, presence=problem.presence) for x in views)
     leak = next(leak for leak in leaks if leak is not None)
-    if leak.epsilon > setting.leak * (1.0 + 1e-9):
-        allowed = f"configurations that leak at most {setting.leak:g} in the view of {setting.view}"
-        number = "without a bound"
-        if math.isfinite(leak.epsilon):
-            number = write_epsilon(leak.epsilon, leak.delta)
-        value = PlainText(f"{write_call(algorithm, is_whole=True)}, which leaks {number}")
-        refuse("candidates", value, allowed, "see fmab_jax.at_leak")
+    if leak.epsilon <= setting.leak * (1.0 + 1e-9):
+        return ""
+    is_bounded = math.isfinite(leak.epsilon)
+    return write_epsilon(leak.epsilon, leak.delta) if is_bounded else "without a bound"
 
 
 def _check(candidate: Candidate, setting: Setting) -> None:
@@ -304,8 +319,9 @@ def write_call(algorithm: Algorithm, *, is_whole: bool = False) -> str:
         value = getattr(algorithm, name)
         if value == parameter.default or (name in optional and not is_whole):
             continue
-        # A graph of one's own may have no name.
-        texts[name] = (parameter.kind.label(value) or "...") if name in optional else repr(value)
+        # A graph of one's own may have no name; a figure can draw no other letters.
+        text = str(parameter.kind.label(value) or "...") if name in optional else repr(value)
+        texts[name] = text if text.isprintable() else ascii(text)[1:-1]
     return f"{algorithm.name}({', '.join(f'{name}={text}' for name, text in texts.items())})"
 
 
@@ -369,14 +385,15 @@ def _configure(
     words = exchange.name + f", p = {share:g}" * (share < 1.0)
     name = f"{owner.title or owner.name} ({words})"
     if most < 1.0:
-        notes[f"a round of {name} takes {part:,.0f} {unit}"] = unit
+        notes[f"a round of {name} takes {format_quantity(round(part), unit[:-1])}"] = unit
         return
     if _ROUNDS_NAME not in parameters_of(owner):
         yield algorithm
         return
     rounds: tuple[int | None, ...] = _ROUNDS
     if math.isfinite(most):
-        notes[f"{name}: at most {math.floor(most):,} rounds within the budgets"] = ""
+        number = format_quantity(math.floor(most), "round")
+        notes[f"{name}: at most {number} within the budgets"] = ""
         rounds = (None, *sorted({max(1, math.floor(most * part)) for part in _PARTS}))
     for value in rounds:
         try:

@@ -106,10 +106,11 @@ def write_report(
         refuse("title", title, f"a text of at most {LONGEST:,} letters", "shorten it")
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
     prices = content.Prices(server_price=server_price, peer_price=peer_price)
+    from fmab_jax.planning.answers import read_document
     from fmab_jax.reports import plan_page
 
     if (plan := plan_page.find_plan(sources)) is not None:
-        whole = plan_page.render_plan(plan_page.read_plan(plan), title)
+        whole = plan_page.render_plan(read_document(plan, "sources"), title)
     else:
         whole = render_page(content.read_content(read_results(sources), title, level, prices))
     with whole_file(path) as temporary:

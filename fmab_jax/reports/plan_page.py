@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from pathlib import Path
@@ -11,16 +10,12 @@ from typing import Any
 from fmab_jax.analysis.costs import write_epsilon
 from fmab_jax.analysis.words import write_short
 from fmab_jax.core.shapes import Record
-from fmab_jax.errors import refuse
-from fmab_jax.files import check_path, read_input
+from fmab_jax.files import check_path
+from fmab_jax.planning.answers import FILE, NO_COMMAND
 from fmab_jax.planning.runs import Look
 from fmab_jax.plots.race import plot_race
 from fmab_jax.reports.content import make_picture
 from fmab_jax.reports.page import Table, render_template
-
-FILE = "plan.json"
-"""Name of the file that `fmab plan --out` writes into its folder."""
-_MOST_BYTES = 1 << 26
 
 
 def find_plan(source: object) -> Path | None:
@@ -31,34 +26,14 @@ def find_plan(source: object) -> Path | None:
     return path if os.path.isfile(path) else None
 
 
-def read_plan(path: Path) -> Record:
-    """Returns the document of a plan.
-
-    Raises:
-        ValueError: If the file is none.
-    """
-    remedy = "run fmab plan --out again"
-    try:
-        document = json.loads(read_input(path, "sources", _MOST_BYTES))
-    except (json.JSONDecodeError, UnicodeDecodeError):
-        document = None
-    names = {"statement", "command", "plan", "label", "setting", "second", "front", "notes", "leak"}
-    names |= {"regret", "links", "numbers", "bits", "final_gap", "remark"}
-    names |= {"infeasible", "race", "looks"}
-    if not isinstance(document, dict) or not names <= set(document):
-        refuse("sources", str(path), "the answer of a plan", remedy)
-    return document
-
-
 def render_plan(document: Record, title: str | None = None) -> str:
-    """Returns the page as text."""
-    looks = [Look(**row) for row in document["looks"]]
+    """Returns the page of a document that `read_document` returned."""
+    looks = [Look(*(row[name] for name in Look._fields)) for row in document["looks"]]
     figure = plot_race(looks, document["label"], document["infeasible"])
     gap = document["final_gap"]
     facts = [] if gap is None else [("gap played at T, mean", f"{gap:.3g}")]
-    deltas = document.get("delta", {})
     for view, leak in document["leak"].items():
-        text = write_epsilon(math.inf if leak is None else leak, deltas.get(view, 0.0))
+        text = write_epsilon(math.inf if leak is None else leak, document["delta"].get(view, 0.0))
         facts.append((f"leak of one reward, view of {view}", text))
     if document["remark"]:
         facts.append(("note", document["remark"]))
@@ -66,6 +41,7 @@ def render_plan(document: Record, title: str | None = None) -> str:
         "plan.html.j2",
         title=title or "What to run",
         plan=document,
+        no_command=NO_COMMAND,
         figures=_tabulate_figures(document),
         facts=facts,
         question=[(name, _write_setting(value)) for name, value in document["setting"].items()],

@@ -8,7 +8,7 @@ import time
 import warnings
 from typing import NamedTuple
 
-from fmab_jax.errors import flag
+from fmab_jax.errors import flag, format_quantity
 from fmab_jax.files import error_stream
 
 # A log gets a line after so many seconds, and after this share of the elapsed time.
@@ -215,11 +215,6 @@ def describe_workers(number: int, threads: int) -> str:
         return "waiting for workers"
     workers = format_quantity(number, "worker")
     return f"computing on {workers} with {format_quantity(threads, 'thread')}"
-
-
-def format_quantity(number: int, noun: str) -> str:
-    """Formats a number with its noun."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def format_size(size: float) -> str:

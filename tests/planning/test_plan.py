@@ -11,7 +11,7 @@ import pytest
 
 import fmab_jax as fmab
 from fmab_jax.cli.main import main
-from fmab_jax.errors import Refusal
+from fmab_jax.errors import Refusal, format_quantity
 from fmab_jax.planning.candidates import (
     Setting,
     check_candidates,
@@ -125,6 +125,32 @@ def test_candidates_keep_leak_and_links():
     peers, _ = list_candidates(setting._replace(server=False, links=math.inf))
     assert {"ddp", "kl_se_graph"} <= {c.algorithm.name for c in peers}
     assert not {"cdp", "kl_se"} & {c.algorithm.name for c in peers}
+
+
+def test_default_candidates_that_leak_more_are_left_out(monkeypatch):
+    """Would catch a default candidate that races although it leaks more than is allowed."""
+
+    def miss(owner, leak, *, agents, view, presence, **parameters):
+        found = fmab.at_leak(owner, leak, agents=agents, view=view, **parameters)
+        return fmab.kl_se(1.5 * leak) if owner is fmab.kl_se else found
+
+    monkeypatch.setattr("fmab_jax.planning.candidates.at_leak", miss)
+    field, notes = list_candidates(Setting(PROBLEM, 10**6, 2.0))
+    names = {candidate.algorithm.name for candidate in field}
+    assert "cdp" in names and "kl_se" not in names
+    assert "left out: kl_se(), which leaks 3" in notes
+
+
+def test_numbers_of_answers_have_their_nouns():
+    """Would catch "takes 1 links" and "at most 1 rounds"."""
+    assert format_quantity(1, "link") == "1 link" and format_quantity(1200, "bit") == "1,200 bits"
+    assert format_quantity(0, "seed") == "0 seeds"
+    _, notes = list_candidates(Setting(PROBLEM, 10**6, None, links=7))
+    with pytest.raises(Refusal) as caught:
+        list_candidates(Setting(PROBLEM, 10**6, None, links=0.5))
+    text = "; ".join([*notes, str(caught.value)])
+    assert "at most 1 round within" in text and "takes 1 link;" in text
+    assert not re.search(r"(?<![\d,])1 (links|rounds)\b", text)
 
 
 def test_candidates_that_differ_in_noise_or_network_have_labels_that_say_so():

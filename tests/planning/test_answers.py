@@ -1,0 +1,233 @@
+"""The answer of a plan as files: what is read back, what is refused, and what is not replaced."""
+
+import json
+import shlex
+
+import networkx as nx
+import pytest
+
+import fmab_jax as fmab
+from fmab_jax.cli import study_options
+from fmab_jax.cli.main import find, main
+from fmab_jax.cli.options import parse
+from fmab_jax.cli.plan import Options, write_command
+from fmab_jax.planning.answers import NO_COMMAND, read_document
+from fmab_jax.planning.candidates import Setting, list_candidates
+
+WORDS = ["plan", "--agents", "5", "--arms", "2", "--horizon", "300", "--max-seeds", "200"]
+STUDY = """
+algorithm = 'kl_se'
+horizon = 300
+seeds = 2
+[problem]
+agents = 5
+arms = 2
+[parameters]
+epsilon = 1
+rounds = 1
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Returns the folder of a small plan."""
+    path = tmp_path_factory.mktemp("small")
+    (path / "study.toml").write_text(STUDY)
+    words = [*WORDS, "--candidates", str(path / "study.toml"), "--format", "json"]
+    assert main([*words, "--out", str(path / "plan")]) == 0
+    return path / "plan"
+
+
+def change(*place, to=None, drop=False):
+    """Returns a change of one part of a document."""
+
+    def apply(document):
+        *parents, last = place
+        for name in parents:
+            document = document[name]
+        if drop:
+            del document[last]
+        else:
+            document[last] = to
+
+    return apply
+
+
+HUGE = 10**300
+FORGERIES = {
+    **{f"no {name}": change(name, drop=True) for name in ("label", "looks", "setting", "bits")},
+    "no mean": change("regret", "mean", drop=True),
+    "no seeds of a look": change("looks", 0, "seeds", drop=True),
+    "text for a number": change("regret", "mean", to="12"),
+    "truth value for a number": change("links", "max", to=True),
+    "NaN": change("regret", "p95", to=float("nan")),
+    "infinity": change("looks", 0, "mean", to=float("inf")),
+    "huge": change("numbers", "mean", to=HUGE),
+    "list for a table": change("regret", to=[1, 2, 3, 4, 5]),
+    "two numbers for a summary": change("bits", to={"mean": 1, "low": 0}),
+    "table for a list": change("race", to={"label": "x"}),
+    "number for a text": change("label", to=3),
+    "nothing for a text": change("statement", to=None),
+    "number for a row": change("race", 0, to=7),
+    "text for a flag": change("race", 0, "survives", to="yes"),
+    "negative seeds": change("looks", 0, "seeds", to=-200),
+    "half a seed": change("race", 0, "seeds", to=200.5),
+    "label that no figure draws": change("label", to="a\x00b"),
+    "half a letter": change("looks", 0, "label", to="\ud800"),
+    "no looks": change("looks", to=[]),
+    "answer without looks": change("label", to="ucb1()"),
+    "looks of few seeds": change("looks", 0, "seeds", to=8),
+    "mean outside its interval": change("looks", 0, "low", to=1e9),
+    "text for notes": change("notes", to="abc"),
+    "number among notes": change("notes", to=[1]),
+    "front without a purpose": change("front", to=[{"label": "x", "regret": 1}]),
+    "list for the second": change("second", to=["x", 1]),
+    "negative leak": change("leak", to={"messages": -1}),
+    "text for a leak": change("leak", to={"messages": "1"}),
+    "delta above 1": change("delta", to={"messages": 2}),
+    "list for the settings": change("setting", to=["agents"]),
+    "list in the settings": change("setting", "agents", to=[[1]]),
+    "text for files": change("files", to="plan.json"),
+}
+TEXTS = {
+    "empty": b"",
+    "not JSON": b"{'label': 1}",
+    "cut": b'{"label": "kl_se()", "looks": [',
+    "list": b"[1, 2]",
+    "text": b'"plan"',
+    "nothing": b"null",
+    "no names": b"{}",
+    "not UTF-8": b"\xff\xfe\x00\x01\xd8",
+    "deep": b"[" * 100_000,
+    "long number": b'{"label": ' + b"1" * 10_000 + b"}",
+}
+
+
+@pytest.mark.parametrize("name", [*FORGERIES, *TEXTS])
+def test_a_damaged_answer_is_refused_in_a_line(folder, tmp_path, capsys, name):
+    """Would catch a raw error, or a page of what no plan says, for a file of somebody else."""
+    path = tmp_path / "plan.json"
+    if name in TEXTS:
+        path.write_bytes(TEXTS[name])
+    else:
+        document = json.loads((folder / "plan.json").read_text())
+        FORGERIES[name](document)
+        path.write_text(json.dumps(document))
+    assert main(["report", str(tmp_path), "--out", str(tmp_path / "page.html")]) == 2
+    line = capsys.readouterr().err
+    assert line.startswith(f"fmab: {path}: must be the answer of a plan; ")
+    assert line.count("\n") == 1 and "run fmab plan --out again" in line
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_what_is_no_file_is_refused_in_a_line(folder, tmp_path, capsys):
+    """Would catch a raw error for links that lead nowhere or in a circle, and for folders."""
+    path, page = tmp_path / "plan.json", tmp_path / "page.html"
+    for target in ("nowhere", "plan.json"):
+        path.symlink_to(target)
+        assert main(["report", str(tmp_path), "--out", str(page)]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+        path.unlink()
+    path.mkdir()
+    assert main(["report", str(tmp_path), "--out", str(page)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    path.rmdir()
+    path.symlink_to(folder / "plan.json")
+    assert main(["report", str(tmp_path), "--out", str(page)]) == 0
+
+
+def test_an_answer_of_an_earlier_version_is_read(folder, tmp_path):
+    """Would catch a key that only newer plans write, and that is required."""
+    document = json.loads((folder / "plan.json").read_text())
+    for name in ("delta", "files"):
+        del document[name]
+    (tmp_path / "plan.json").write_text(json.dumps(document))
+    assert read_document(tmp_path / "plan.json", "path")["delta"] == {}
+    assert main(["report", str(tmp_path), "--out", str(tmp_path / "page.html")]) == 0
+
+
+@pytest.mark.parametrize("name", ["plan.json", "race.png", "race.txt", "means.csv"])
+def test_a_file_that_no_plan_wrote_is_not_replaced(folder, tmp_path, capsys, monkeypatch, name):
+    """Would catch a plan that runs, and then replaces somebody's file of the same name."""
+    monkeypatch.setattr("fmab_jax.planning.plan.plan", None)
+    out = tmp_path / "out"
+    out.mkdir()
+    for start in ("alone", "beside an answer"):
+        # The small plan wrote no average.
+        if start != "alone" and name != "means.csv":
+            break
+        if start != "alone":
+            (out / "plan.json").write_bytes((folder / "plan.json").read_bytes())
+        (out / name).write_text("0.9,0.1\n")
+        words = [*WORDS, "--out", str(out)]
+        if name == "means.csv":
+            for file in ("a.csv", "b.csv"):
+                (tmp_path / file).write_text("0.9,0.1\n")
+            del words[words.index("--arms") :][:2]
+            words = [w for w in words if w not in ("--arms", "2")]
+            words += ["--means", str(tmp_path / "a.csv"), str(tmp_path / "b.csv")]
+        assert main(words) == 2
+        line = capsys.readouterr().err
+        assert line.startswith(f"fmab: --out {out}: must be a folder where no {name} of something")
+        assert (out / name).read_text() == "0.9,0.1\n"
+
+
+def test_a_plan_replaces_its_own_files(folder):
+    """Would catch a plan that refuses the folder in which it goes on."""
+    words = [*WORDS, "--candidates", str(folder.parent / "study.toml"), "--out", str(folder)]
+    before = json.loads((folder / "plan.json").read_text())
+    assert before["files"] == ["plan.json", "race.png", "race.txt"]
+    assert all((folder / name).exists() for name in before["files"])
+    assert main(words) == 0
+    after = json.loads((folder / "plan.json").read_text())
+    assert {**after, "elapsed_s": 0, "plan": ""} == {**before, "elapsed_s": 0, "plan": ""}
+
+
+def read_command(command):
+    """Returns the configuration that a command runs."""
+    _, call = find(shlex.split(command)[1:])
+    options, typed = parse(call)
+    return study_options.build_study(options, call.algorithms, typed)[1].points[0].config.algorithm
+
+
+LONG = [list(range(0, 60, 3)), list(range(1, 60, 3)), list(range(2, 60, 3))]
+
+
+def test_a_command_runs_the_configuration_of_the_answer():
+    """Would catch a long partition without words, and any value that is read back as another."""
+    setting = Setting(fmab.Problem.uniform(6, 4), 2000, None)
+    setting = setting._replace(graph="ring", components="3x2:star", server=False)
+    options = Options(agents=6, arms=4, horizon=2000, graph="ring", components="3x2:star")
+    field = [x.algorithm for x in list_candidates(setting)[0]]
+    assert len(field) > 50
+    field = list({x.name: x for x in field}.values())
+    field += [fmab.kl_se(epsilon=(1.0, 1.0, 1.0, 2.0, 2.0, 1 / 3)), fmab.kl_se(0.1, rounds=4)]
+    field += [fmab.kl_se(1 / 3, mechanism="skellam", delta=1e-5, split=True), fmab.cdp_mab(None)]
+    for algorithm in field:
+        assert read_command(write_command(algorithm, setting.problem, options)) == algorithm
+    options, problem = Options(agents=60, arms=4, horizon=2000), fmab.Problem.uniform(60, 4)
+    parts = fmab.hdp_mab(epsilon_message=1, network="complete", partition=LONG)
+    command = write_command(parts, problem, options)
+    assert "--partition 0,3,6," in command and read_command(command) == parts
+
+
+def test_an_answer_without_a_command_says_so(folder, tmp_path, capsys, monkeypatch):
+    """Would catch a command with an empty word for a graph that only Python has."""
+    problem, options = fmab.Problem.uniform(6, 4), Options(agents=6, arms=4, horizon=2000)
+    rings = [nx.cycle_graph(3), nx.path_graph(3)]
+    named = nx.path_graph(6)
+    named.name = "ring"
+    for algorithm in (
+        fmab.ddp_mab(epsilon_message=1, graph=nx.cycle_graph(6)),
+        fmab.ddp_mab(epsilon_message=1, graph=named),
+        fmab.hdp_mab(epsilon_message=1, components=rings),
+    ):
+        assert write_command(algorithm, problem, options) == ""
+    monkeypatch.setattr("fmab_jax.cli.plan.write_command", lambda *_: "")
+    words = [*WORDS, "--candidates", str(folder.parent / "study.toml"), "--out", str(folder)]
+    assert main(words) == 0
+    assert NO_COMMAND in " ".join(capsys.readouterr().out.split())
+    page = tmp_path / "page.html"
+    assert main(["report", str(folder), "--out", str(page)]) == 0
+    text = page.read_text("utf-8")
+    assert NO_COMMAND in text and 'aria-label="Command"' not in text
