@@ -48,6 +48,41 @@ def test_the_answer_is_the_best_of_many_seeds(answer):
     assert found.candidates == 4 and found.survivors[0] == found.label
 
 
+def test_figures_are_of_seeds_that_no_look_has(answer):
+    """Would catch figures of the seeds that chose the answer, which flatter it."""
+    found, store = answer
+    levels = {path.name: fmab.open_sweep(path) for path in store.iterdir()}
+    assert int(levels["seeds-0-0"].seeds.max()) == 200
+    fresh = levels.pop("seeds-0-1000")
+    assert int(fresh.seeds.min()) == 2000
+    roots = {data.attrs["root_seed"] for data in levels.values()}
+    assert len(roots) == len(levels) and fresh.attrs["root_seed"] not in roots
+    regret = fresh.regret.sel(algorithm=found.label).isel(time=-1)
+    assert found.regret.mean == pytest.approx(float(regret.mean()))
+
+
+def test_an_answer_names_what_half_of_the_links_and_a_tenth_of_the_leak_lose():
+    """Would catch all links for half of them, links in the mean for the most of a run, and the
+    same leak."""
+    candidates = [fmab.kl_se(1), fmab.cdp_mab(epsilon_message=1)]
+    found = fmab.plan(PROBLEM, 2000, leak=1, links=40, candidates=candidates, within=0.5)
+    # In the mean KL-SE has 19 links.
+    assert found.label == "kl_se()" and found.links.mean < 20 < found.links.max <= 40
+    frugal, cautious = found.front
+    assert frugal[:2] == ("cdp()", "at most 20 links")
+    assert cautious[:2] == ("kl_se() at a leak of 0.1", "a leak of 0.1")
+    assert cautious[2] > 1.5 * found.regret.mean
+
+
+def test_a_round_costs_what_runs_spend():
+    """Would catch numbers of shared arms that a budget misses, and bits for numbers."""
+    algorithm = fmab.kl_se(1, rounds=1, split=True)
+    data = fmab.sweep({"a": algorithm}, PROBLEM, horizon=2000, seeds=200, times=[2000])
+    trials = extract_trials(data.isel(algorithm=0))
+    cost = cost_of_round(algorithm, algorithm.exchange(5), 4)
+    assert cost == tuple(trials[name].max() for name in cost._fields)
+
+
 def test_a_plan_goes_on_where_it_was_killed(answer):
     """Would catch a plan that simulates stored trials again, or answers otherwise with them."""
     found, store = answer
@@ -145,10 +180,8 @@ def test_numbers_of_answers_have_their_nouns():
     """Would catch "takes 1 links" and "at most 1 rounds"."""
     assert format_quantity(1, "link") == "1 link" and format_quantity(1200, "bit") == "1,200 bits"
     assert format_quantity(0, "seed") == "0 seeds"
-    _, notes = list_candidates(Setting(PROBLEM, 10**6, None, links=7))
-    with pytest.raises(Refusal) as caught:
-        list_candidates(Setting(PROBLEM, 10**6, None, links=0.5))
-    text = "; ".join([*notes, str(caught.value)])
+    budgets = (Setting(PROBLEM, 10**6, None, links=links) for links in (7, 0.5))
+    text = "; ".join(note for setting in budgets for note in list_candidates(setting)[1])
     assert "at most 1 round within" in text and "takes 1 link;" in text
     assert not re.search(r"(?<![\d,])1 (links|rounds)\b", text)
 

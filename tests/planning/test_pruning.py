@@ -29,6 +29,16 @@ def test_mean_regret_is_within_its_bounds(algorithm):
     assert float(regret.mean()) - error <= high * (1.0 + 1e-9)
 
 
+@pytest.mark.parametrize("horizon", [30, 100])
+def test_a_horizon_within_the_first_epoch_has_no_lower_bound(horizon):
+    """Would catch a theorem that rules out the best candidate at a short horizon."""
+    setting = SETTING._replace(horizon=horizon)
+    for algorithm in FIELD[:2]:
+        low, high = bound_regret(algorithm, setting)
+        assert low == 0.0 and high > 0.0
+    assert prune(check_candidates(FIELD, setting), setting)[1] == []
+
+
 def test_a_class_with_other_equations_has_no_bounds():
     """Would catch the paper's bounds for a plug-in that plays other epochs."""
 

@@ -7,12 +7,18 @@ import pytest
 from scipy import stats
 
 from fmab_jax.planning.race import (
+    LINKS,
+    LOOKS,
+    LUCK,
+    RACE,
+    RARE,
     Goal,
     Sample,
     _Bounds,
     _find_within,
     bound_mean,
     bound_share,
+    find_threshold,
     race,
 )
 
@@ -205,6 +211,74 @@ def test_the_x_of_now_is_the_largest_of_all_pairs():
         largest = max(pair.find_within(3.0) for pair in order)
         assert _find_within(order, 3.0) == largest
     assert len({pair.find_within(3.0) for pair in pairs}) == 3
+
+
+def margin_of(regrets, seeds, goal, x):
+    """Returns by how much the first is within x of the second, from the words of docs/plan.md."""
+    error = 1.0 - goal.confidence
+    first = goal.first if goal.strict else 0
+    limits = [find_threshold(r[: goal.first], goal.worst) for r in regrets]
+    shared = min(seeds)
+
+    def bound_excess(i, error, sign):
+        """Returns an upper (1) or lower (-1) bound of the mean regret beyond the threshold."""
+        later = regrets[i][goal.first : seeds[i]]
+        share = np.maximum(later - limits[i], 0.0).mean() / (goal.worst - limits[i])
+        high = bound_mean(share if sign > 0 else 1.0 - share, len(later), error)
+        return (goal.worst - limits[i]) * (high if sign > 0 else 1.0 - high)
+
+    leader = np.minimum(regrets[0], limits[0])[first:shared]
+    other = regrets[1][:shared]
+    if goal.strict:
+        other, luck = np.minimum(other, limits[1])[first:], 0.0
+        luck = -bound_excess(1, LUCK * error / (2 * LOOKS), -1)
+    else:
+        luck = other.min() * (1.0 - (LUCK * error / (2 * LOOKS)) ** (1.0 / shared))
+    differences, pair_error = leader - (1.0 + x) * other, RACE * error / (2 * 2 * LOOKS)
+    n, variance = len(differences), differences.var(ddof=1)
+    if goal.strict:
+        spread, log = limits[0] + (1.0 + x) * limits[1], math.log(2.0 / pair_error)
+        width = math.sqrt(2.0 * variance * log / n) + 7.0 * spread * log / (3.0 * (n - 1))
+    else:
+        width = stats.t.isf(pair_error, n - 1) * math.sqrt(variance / n)
+    rare = bound_excess(0, RARE * error / (2 * LOOKS), 1)
+    return -differences.mean() - width - (1.0 + x) * luck - rare
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_the_x_of_now_is_where_the_stated_bounds_end(strict):
+    """Would catch a bound at another level, of more seeds than there are, or of those seeds that
+    chose a threshold."""
+    assert RACE + LINKS + RARE + LUCK == pytest.approx(1.0)
+    rng = np.random.default_rng(30)
+    regrets = [rng.uniform(90.0, 110.0, 1600), rng.uniform(100.0, 120.0, 1600)]
+    # One loss stands among the seeds that choose the threshold.
+    regrets[0][[100, 300, 700]] = regrets[1][[50, 500]] = 900.0
+    goal = Goal(0.05, 0.95, worst=1000.0, first=200, most=1600, strict=strict)
+    verdict = play(lambda i: regrets[i], 2, goal)
+    assert verdict.winner == 0 and 0.01 < verdict.within < 1.0
+    due = margin_of(regrets, verdict.seeds, goal, verdict.within)
+    assert due == pytest.approx(0.0, abs=1e-9)
+
+
+def test_seeds_that_chose_a_threshold_show_nothing_beyond_it():
+    """Would catch a race that ends at the first look, whose seeds are below their threshold."""
+    goal = GOAL._replace(worst=2000.0, most=200)
+    verdict = play(gamma([100.0, 1000.0], 13), 2, goal)
+    assert not verdict.holds and verdict.within > goal.within
+    assert play(gamma([100.0, 1000.0], 13), 2, goal._replace(most=400)).holds
+
+
+def test_a_budget_is_shown_to_be_kept_with_so_many_seeds():
+    """Would catch a bound of one look, or of one candidate, for one of all."""
+    error = LINKS * 0.05 / (2 * 2 * (LOOKS + 1))
+    due = math.ceil(math.log(error) / math.log(0.99))
+    for most in (due - 1, due):
+        goal = GOAL._replace(most=most, within=5.0)
+        verdict = play(gamma([100.0, 200.0], 14), 2, goal, is_sure=[False, True],
+                       over=lambda i: np.zeros(2**16, bool))  # fmt: skip
+        assert verdict.winner == 0 and verdict.seeds[0] == most
+        assert verdict.keeps == verdict.holds == (most == due)
 
 
 def test_time_ends_a_race_with_what_holds_now():
