@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import fmab_jax as fmab
-from experiments import common, figures, verdicts
+from experiments import common, figures, runs, verdicts
 from fmab_jax.errors import Refusal, count, refuse
 
 NAMES = tuple(
@@ -125,14 +125,25 @@ def results_of(
 
 
 def run(
-    name: str, horizons: Sequence[int], seeds: int, runs: Path, folder: Path, quick: bool = False
+    name: str,
+    horizons: Sequence[int],
+    seeds: int,
+    folder_of_runs: Path,
+    folder: Path,
+    quick: bool = False,
 ) -> None:
     """Runs one experiment and prints the paths of its files."""
     start = time.perf_counter()
     experiment = load_experiment(f"{name}_figures" if name in DRAWN_APART else name)
-    load = functools.cache(lambda other: results_of(other, horizons, seeds, runs, quick))
+    used = [name]
+
+    @functools.cache
+    def load(other: str) -> dict[int, Any]:
+        used.append(other)
+        return results_of(other, horizons, seeds, folder_of_runs, quick)
+
     if name == "claims":
-        paths = experiment.judge(verdicts.Data(load, horizons, seeds, runs), folder)
+        paths = experiment.judge(verdicts.Data(load, horizons, seeds, folder_of_runs), folder)
     elif name == "pages":
         # The pages show only the numbers of figures/.
         is_published = folder.resolve() == (experiment.ROOT / "figures").resolve()
@@ -141,6 +152,11 @@ def run(
         paths = experiment.judge(load, folder)
     else:
         paths = experiment.draw(load(name), folder)
+    if name != "pages":
+        patterns = [*(f"{other}-T*" for other in used), *["claims_*"] * (name == "claims")]
+        runs.record(paths, [path for each in patterns for path in folder_of_runs.glob(each)])
+        for page in (path for path in paths if path.suffix == ".md"):
+            runs.write_line(page)
     seconds = time.perf_counter() - start
     print(f"{name}: {seconds:.1f} s: {' '.join(map(str, paths))}", flush=True)
 

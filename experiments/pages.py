@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import fmab_jax as fmab
-from experiments import claims, common, race_tables, seen
+from experiments import claims, common, race_tables, runs, seen
 from experiments.verdicts import HOLDS, LOOSENESS, Measured
 from fmab_jax.analysis.audit import LEVEL
 from fmab_jax.analysis.words import write_count
@@ -35,10 +35,12 @@ class Numbers:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.used: set[str] = set()  # names of the tables that were read
         self._tables: dict[str, list[dict[str, str]]] = {}
 
     def table(self, name: str, **fixed: str) -> list[dict[str, str]]:
         """Returns the rows of a CSV file of the folder, those with some values."""
+        self.used.add(name)
         if name not in self._tables:
             with (self.folder / f"{name}.csv").open(encoding="utf-8") as file:
                 self._tables[name] = list(csv.DictReader(file))
@@ -558,14 +560,25 @@ def replaced(text: str, name: str, content: str) -> str:
     return f"{before}{begin}\n\n{content}\n\n{END}{after}"
 
 
+def write_block(block: Block, numbers: Numbers) -> str:
+    """Returns the text of a block; below it, which version computed its tables, and when."""
+    numbers.used.clear()
+    text = block.write(numbers)
+    if not numbers.used:
+        return text
+    return f"{text}\n\n{runs.describe(numbers.folder, numbers.used)}"
+
+
 def judge(figures: Path, root: Path = ROOT) -> list[Path]:
-    """Writes all blocks from the tables in a folder."""
+    """Writes all blocks from the tables in a folder, and the line of runs of its own pages."""
     numbers, pages = Numbers(figures), {}
     claims.write_page(figures)
+    for page in sorted(figures.glob("*.md")):
+        runs.write_line(page)
     for block in BLOCKS:
         path = root / block.page
         text = pages.get(path) or path.read_text(encoding="utf-8")
-        pages[path] = replaced(text, block.name, block.write(numbers))
+        pages[path] = replaced(text, block.name, write_block(block, numbers))
     for path, text in pages.items():
         with whole_file(path) as temporary:
             temporary.write_text(text, encoding="utf-8")

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import os
 from pathlib import Path
 
 import jax
@@ -15,7 +16,7 @@ import xarray as xr
 import fmab_jax as fmab
 from benchmarks import gpu, report, tpu, twins
 from experiments import __main__ as command
-from experiments import pages, theory_runs
+from experiments import pages, runs, theory_runs
 from experiments.verdicts import Measured
 from fmab_jax.algorithms.base import collect_algorithms
 from fmab_jax.core import evidence
@@ -25,10 +26,37 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("block", pages.BLOCKS, ids=lambda block: block.name)
 def test_blocks_say_what_the_tables_say(block):
-    """Would catch a number on a page that the last run did not find, and one changed by hand."""
+    """Would catch a number that the last run did not find, one changed by hand, and a table that
+    says of no version and no day."""
     text = (ROOT / block.page).read_text("utf-8")
-    wanted = block.write(pages.Numbers(ROOT / "figures"))
+    wanted = pages.write_block(block, pages.Numbers(ROOT / "figures"))
     assert pages.replaced(text, block.name, wanted) == text
+
+
+def test_a_table_is_as_old_as_its_newest_chunk(tmp_path):
+    """Would catch the day of the drawing for that of the run, the first chunk for the last, and a
+    version with the engine's hash."""
+    stores = [tmp_path / name for name in ("old-T1e4", "new-T1e4")]
+    for store, version, seconds in zip(stores, ("0.1.0", "0.2.0"), (86_400, 864_000), strict=True):
+        store.mkdir()
+        facts = [{"made_by": {"fmab_jax": f"{text} (abc)"}} for text in ("0.0.1", version)]
+        manifest = store / "manifest-main.jsonl"
+        manifest.write_text("\n".join(json.dumps({"facts": each}) for each in facts), "utf-8")
+        os.utime(manifest, (seconds, seconds))
+    table, other = tmp_path / "one.csv", tmp_path / "two.csv"
+    for path in (table, other):
+        path.write_text("a\n1\n", "utf-8")
+    runs.record([table, tmp_path / "one.png"], stores)
+    runs.record([other], stores[:1])
+    assert runs.describe(tmp_path, ["one"]) == "Computed by fmab_jax 0.2.0 on 1970-01-11."
+    page = tmp_path / "one.md"
+    page.write_text("Numbers: [CSV](two.csv).\n", "utf-8")
+    for _ in range(2):  # the second line is in place of the first
+        runs.write_line(page)
+    line = "Computed by fmab_jax 0.2.0 on 1970-01-11 (one), 0.1.0 on 1970-01-02 (two)."
+    assert page.read_text("utf-8") == f"Numbers: [CSV](two.csv).\n\n{line}\n"
+    runs.record([table], [])
+    assert f" {fmab.__version__} on 20" in runs.describe(tmp_path, ["one"])
 
 
 def inside(page, begin=report.BEGIN):

@@ -1,5 +1,6 @@
 """The published pages against their tables; and the reader of pages against broken pages."""
 
+import hashlib
 import math
 import re
 from collections import Counter
@@ -25,8 +26,36 @@ def test_no_csv_lies_there_for_nobody():
     texts = [path.read_text("utf-8") for folder in folders for path in folder.glob("*.md")]
     named = {name for text in texts for name in re.findall(r"(\w+)\.csv", text)}
     read = {*reader.BESIDE.values(), *(name.removesuffix(".md") for name in PAGES)}
-    left = {path.stem for path in FIGURES.glob("*.csv")} - named - read
+    left = {path.stem for path in FIGURES.glob("*.csv")} - named - read - {"runs"}
     assert {name for name in left if not name.startswith("arena_T1e")} == set()
+
+
+# Pages that show tables without naming their files.
+SHOWN = {"ARENA": ["arena_T1e4", "arena_leak_T1e6", "arena_ledger"], "CLAIMS": ["claims"]}
+SHOWN |= {"audit": ["audit_mechanisms"], "arena_regret_T1e5": ["arena_T1e5"]}
+
+
+@pytest.mark.parametrize("page", sorted(FIGURES.glob("*.md")), ids=lambda page: page.stem)
+def test_a_page_says_which_version_computed_its_tables_and_when(page):
+    """Would catch a page without the line, with that of an older run, or without some table."""
+    computed = {row["table"]: row for row in reader.rows_of(FIGURES / "runs.csv")}
+    text = page.read_text("utf-8")
+    (line,) = re.findall(r"^Computed by fmab_jax (.*)\.$", text, re.M)
+    groups = re.findall(r"(\d+\.\d+\.\d+ on \d{4}-\d\d-\d\d)(?: \((.*?)\))?", line)
+    shown = {*SHOWN.get(page.stem, ()), *re.findall(r"\((\w+)\.csv\)", text)}
+    assert shown or page.with_suffix(".csv").exists()
+    for name in shown or [page.stem]:
+        run = f"{computed[name]['version']} on {computed[name]['date']}"
+        (own,) = [run for run, names in groups if name in re.split(", | and ", names) or not names]
+        assert own == run, name
+
+
+def test_every_table_was_computed_by_the_run_that_is_recorded():
+    """Would catch a table that was changed by hand, or written anew without its day."""
+    computed = {row["table"]: row["sha256"] for row in reader.rows_of(FIGURES / "runs.csv")}
+    paths = [path for path in FIGURES.glob("*.csv") if path.name != "runs.csv"]
+    found = {path.stem: hashlib.sha256(path.read_bytes()).hexdigest()[:16] for path in paths}
+    assert computed == found
 
 
 def off(match):
