@@ -9,7 +9,7 @@ from typing import Any
 import xarray as xr
 
 import fmab_jax as fmab
-from experiments import common, pictures
+from experiments import common, pictures, seen
 from experiments.differences import REGRET, read_bands
 from fmab_jax.analysis.bands import describe_band
 
@@ -23,12 +23,6 @@ ALGORITHMS = {
     "CDP-MAB, ε = 1": fmab.cdp_mab(1.0),
     "KL-SE, ε = 10": fmab.kl_se(10.0),
 }
-ALT = (
-    "Regret of five algorithms where means never change, change once, and change three times."
-    " Until the first change the panels are equal. From then on regret of CDP-MAB and KL-SE "
-    "grows in a line: they play one arm for good. Thompson sampling and GosInE find the new "
-    "best arm, but late. UCB1, which explores most, has the least regret."
-)
 QUICK = {"seeds": 10}
 horizons = common.one_horizon(HORIZON)
 
@@ -71,8 +65,41 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
             common.leaks(ALGORITHMS, AGENTS),
         ]
     )
-    picture = pictures.Picture("worlds", page(rows), caption + ".", ALT, rows)
+    picture = pictures.Picture("worlds", page(rows), caption + ".", describe(rows), rows)
     return pictures.publish(picture, folder)
+
+
+def describe(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Says what is to be seen, and who has the least and the most at T, by the bands."""
+    ends: dict[str, dict[str, Mapping[str, Any]]] = {world: {} for world in WORLDS}
+    for row in rows:  # in the order of slots
+        ends[row["world"]][row["curve"]] = row
+    least, most = ({w: name(list(end.values())) for w, end in ends.items()} for name in _EXTREMES)
+    places = {"least": least, "most": most}
+    found = (
+        f"the {word} regret at T is that of {seen.grouped(names)}" for word, names in places.items()
+    )
+    return (
+        "Regret of five algorithms where means never change, change once, and change three times. "
+        "Until the first change the panels are equal. From then on regret of CDP-MAB and KL-SE "
+        "grows in a line: they play one arm for good. Thompson sampling and GosInE find the new "
+        f"best arm, but late. By the bands, {'; '.join(found)}."
+    )
+
+
+def _name_least(ends: Sequence[Mapping[str, Any]]) -> str:
+    """Names who may have the least regret: whose band is not above another one."""
+    bound = min(float(end["upper"]) for end in ends)
+    return " or ".join(end["curve"] for end in ends if float(end["lower"]) <= bound)
+
+
+def _name_most(ends: Sequence[Mapping[str, Any]]) -> str:
+    """Names who may have the most regret: whose band is not below another one."""
+    bound = max(float(end["lower"]) for end in ends)
+    return " or ".join(end["curve"] for end in ends if float(end["upper"]) >= bound)
+
+
+_EXTREMES = (_name_least, _name_most)
 
 
 def page(rows: Sequence[Mapping[str, Any]]) -> Callable[[pictures.Page], None]:

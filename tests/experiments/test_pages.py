@@ -16,7 +16,7 @@ import xarray as xr
 import fmab_jax as fmab
 from benchmarks import gpu, report, tpu, twins
 from experiments import __main__ as command
-from experiments import pages, runs, theory_runs
+from experiments import common, noises, pages, runs, theory_runs, worlds
 from experiments.verdicts import Measured
 from fmab_jax.algorithms.base import collect_algorithms
 from fmab_jax.core import evidence
@@ -31,6 +31,38 @@ def test_blocks_say_what_the_tables_say(block):
     text = (ROOT / block.page).read_text("utf-8")
     wanted = pages.write_block(block, pages.Numbers(ROOT / "figures"))
     assert pages.replaced(text, block.name, wanted) == text
+
+
+def test_sentences_name_whom_the_numbers_name():
+    """Would catch a law or an algorithm that a sentence calls the best though the table has
+    another, and one that is called the best though the runs do not decide."""
+    folder = ROOT / "figures"
+    rows = common.read_rows(folder / "noises.csv")
+    assert noises.find_least(rows, "messages", "KL-SE", 10) == ["Skellam", "discrete Laplace"]
+    assert noises.describe(rows) in (folder / "noises.md").read_text("utf-8")
+    for view, name, leak in {(row["view"], row["algorithm"], row["leak"]) for row in rows}:
+        cell = [
+            row
+            for row in rows
+            if (row["view"], row["algorithm"], row["leak"]) == (view, name, leak)
+        ]
+        least = min(cell, key=lambda row: row["regret"])
+        law, *others = noises.find_least(rows, view, name, leak)
+        assert law == least["noise"]
+        # Whoever is named beside it has an interval that overlaps with its own.
+        assert all(row["lower"] <= least["upper"] for row in cell if row["noise"] in others)
+    assert 0.9999 < noises.find_zeros("discrete_laplace", 10) < 0.99991
+    assert 0.9998 < noises.find_zeros("skellam", 10) < 0.99983
+    ends = [
+        {"world": world, "curve": name, "lower": mean - 1, "upper": mean + 1}
+        for world in worlds.WORLDS
+        for name, mean in (("A", 5.0), ("B", 5.5 if world == "no change" else 9.0), ("C", 20.0))
+    ]
+    words = worlds.describe(ends)
+    assert "least regret at T is that of A or B (no change), A (1 change and 3 changes)" in words
+    assert "most regret at T is that of C." in words
+    rows = common.read_rows(folder / "worlds.csv")
+    assert worlds.describe(rows) in (folder / "worlds.md").read_text("utf-8")
 
 
 def test_a_table_is_as_old_as_its_newest_chunk(tmp_path):

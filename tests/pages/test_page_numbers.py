@@ -29,17 +29,6 @@ from fmab_jax.run import resources
 ROOT = Path(__file__).parents[2]
 
 
-def beside_laplace(view, leak=0.1):
-    """Returns regret with Gaussian noise over that with Laplace noise: of CDP-MAB, of KL-SE."""
-    regret = {
-        (row["algorithm"], row["noise"]): float(row["regret"])
-        for row in rows_of("noises")
-        if row["view"] == view and float(row["leak"]) == leak
-    }
-    titles = "CDP-MAB", "KL-SE"
-    return [regret[title, "Gaussian"] / regret[title, "Laplace"] for title in titles]
-
-
 @cache
 def rows_of(name):
     """Returns the rows of a table in figures/."""
@@ -178,7 +167,6 @@ BINS, LOOKS = (
 )
 N = r"([\d,.]*\d)"
 # Section, what stands there once, and the values of its groups.
-NOISES = "docs/own_mechanism.md: Which noise wins where"
 SOURCES = (
     (TRUE, rf"stops at {N} seeds of a candidate", lambda: [race_laws.MOST]),
     (
@@ -332,16 +320,6 @@ SOURCES = (
         rf"and one agent {N}, {N}, {N} and {N} at\s+\$M = 50\$, 10, 5 and 3; none .*?"
         rf"it is {N}, {N}, {N} and {N}, and {N} where half are known",
         shares,
-    ),
-    (
-        NOISES,
-        rf"a leak of 0\.1 Gaussian noise costs CDP-MAB\s+{N} times its regret, and KL-SE {N} times",
-        lambda: beside_laplace("messages"),
-    ),
-    (
-        NOISES,
-        rf"has {N} times the regret of Laplace noise at a leak of\s+0\.1, .*?\s+has {N}\s+times",
-        lambda: beside_laplace("sum"),
     ),
     (TRUE, rf"confidence is\s+{N} %", lambda: [100 * race_laws.CONFIDENCE]),
     (
