@@ -587,26 +587,41 @@ def test_trimmed_means_of_certain_rewards_by_hand(trim):
 
 
 @dataclass(frozen=True)
-class Silence(fmab.Presence):
-    """Nobody is heard in the first rounds."""
+class LateLiars(fmab.Presence):
+    """Nobody is heard in the first rounds; then all report the mirror image of what they got."""
 
-    name: ClassVar[str] = "silence"
-    title: ClassVar[str] = "nobody is heard in the first rounds"
+    name: ClassVar[str] = "late_liars"
+    title: ClassVar[str] = "liars that are not heard in the first rounds"
     rounds: float = 1.0
 
     def is_heard(self, occasion, agent):
         """Tells that all agents are heard, later on."""
-        return jnp.broadcast_to(occasion.number.astype(jnp.float64) > self.rounds, agent.shape)
+        number = occasion.number.astype(jnp.float64)
+        return jnp.broadcast_to(number > self.rounds, agent.shape)
+
+    def distort(self, occasion, agent, rewards, pulls, centre):
+        """Returns false rewards."""
+        return 2.0 * centre * pulls - rewards
 
 
 def test_no_arm_leaves_in_a_round_that_hears_nobody():
-    """Would catch arms that leave by a sum that was never opened, once another round is heard."""
+    """Would catch arms that leave by a sum that was never opened, once another round is heard; and
+
+    an arm that is worse, or lost, counted before anything is decided.
+    """
 
     def leaves_first(aggregate, epoch):
         return (epoch.number == 1.0) & (aggregate.mean < aggregate.best)
 
     owner = altered(fmab.dist_dp_se, worse=staticmethod(leaves_first))
-    for rounds, active in ((1.0, 2), (0.0, 1)):
-        problem = fmab.Problem([1.0, 0.0], 3, presence=Silence(rounds))
+    due = {  # of the arm that pays nothing, which seems to be the better one
+        1.0: {"active_arms": 2, "chosen_arm": -1, "final_gap": 0.5, "agents_worse": 0},
+        0.0: {"active_arms": 1, "chosen_arm": 1, "final_gap": 1.0, "agents_worse": 3},
+    }
+    for rounds, values in due.items():
+        problem = fmab.Problem([1.0, 0.0], 3, presence=LateLiars(rounds))
         data = fmab.simulate(owner(1e3), problem, HORIZON, 2, times=[HORIZON])
-        assert (data.active_arms == active).all() and (data.rounds_made > 0).all()
+        assert {name: data[name].values.tolist() for name in values} == {
+            name: [value] * 2 for name, value in values.items()
+        }
+        assert (data.best_arm_lost == (rounds == 0.0)).all() and (data.rounds_made > 0).all()

@@ -417,6 +417,16 @@ def test_a_leak_is_solved_at_its_delta(mechanism):
         refuses(line, fmab.at_leak, "kl_se", 1.0, agents=5, delta=1e-3)
 
 
+def test_noises_that_nobody_can_count_together_are_refused():
+    """Would catch noises of two laws that count as those of one, and shares beside whole noises."""
+    one, share = Noise(LAPLACE, 1.0), Noise(LAPLACE, 1.0, shares=(2, 3))
+    for noises in ((one, Noise(Gaussian(), 1.0)), (one, share), (share, share)):
+        row = Disclosure(Viewer.AGENTS, ViewKind.SUM, 1.0, "", noises)
+        owner = altered(fmab.kl_se, ledger=lambda self, exchange, row=row: row)
+        line = r"ledger\[0\].noises=.*: must be noises of one law; or shares of one noise, alone; "
+        refuses(line, fmab.privacy_ledger, owner(1.0), 5)
+
+
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
 def test_absence_leaves_the_smallest_of_unlike_noises(law):
     """Would catch the largest noise for that of any agent, and two noises that both surely hide."""

@@ -707,3 +707,20 @@ def test_the_command_leaves_empty_columns_out(capsys):
     assert main([*words.split(), *more.split()]) == 0
     out = capsys.readouterr().out
     assert "0.7101" in out and "3 agents together" in out and "different messages" in out
+
+
+def test_printed_rows_are_of_one_law_each_at_the_delta_that_is_asked_for():
+    """Would catch the leaks of two laws joined into one range, and lines at the usual delta."""
+    rows = [
+        Disclosure(Viewer.AGENTS, ViewKind.SUM, pure, "", (Noise(law, 2.0, 4),))
+        for law, pure in ((LAPLACE, 0.5), (MECHANISMS.parse("discrete_laplace", ""), 0.5))
+    ]
+    data = make_result(*([row] for row in rows))
+    for delta, power in ((1e-3, "0.001"), (1e-6, "10⁻⁶")):
+        table, _ = privacy.write_table(data, delta)
+        assert [line["where"] for line in table] == ["epsilon 0", "epsilon 1"]
+        for row, line in zip(rows, table, strict=True):
+            end = accountant.epsilon_at(row, delta)
+            assert line["epsilon"] == f"ε = 0.5, and {end:.3g} up to δ = {power}"
+            lines = privacy.write_lines(data, delta)
+            assert line["epsilon"] in " ".join(map(str.strip, lines))
