@@ -164,7 +164,7 @@ def at_leak(
     epsilon = _solve(measure, goal)
     nearest = measure(epsilon)
     if not goal * (1.0 - _TOLERANCE) <= nearest <= goal:
-        allowed = f"one that {owner.name} can have in the view of {view}, nearest {nearest:g}"
+        allowed = f"one that {owner.name} can have in the view of {view}, nearest {nearest:.12g}"
         refuse("leak", leak, allowed, "ask for another, or for another view")
     return build(epsilon)
 

@@ -26,6 +26,7 @@ from fmab_jax.core.instances import Instance
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import Integer, PerArm, Scalar
 from fmab_jax.draws import ByAgent
+from fmab_jax.errors import format_quantity
 
 # Slots of a run of index policies or episodes. Elimination decides in one of its first rounds in
 # which the gap can exceed the radius.
@@ -277,7 +278,7 @@ def expose_rounds(
         *start,
         names=tuple(f"after round {r}" for r in range(1, decisive[-1] + 2)),
         data=_build_near_decisions(algorithm, exchange, trial, rounds, decisive),
-        words=f"arms pulled in {decisive[-1] + 1} rounds, reward of round {{}}",
+        words=f"arms pulled in {format_quantity(decisive[-1] + 1, 'round')}, reward of round {{}}",
     )
 
 

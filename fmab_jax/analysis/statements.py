@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from fmab_jax.analysis import words
 from fmab_jax.analysis.costs import Cost, write_leak, write_leak_cell
+from fmab_jax.errors import format_quantity
 from fmab_jax.parameters import ViewKind
 
 
@@ -274,7 +275,7 @@ class Comparison:
 def count_verdicts(comparisons: Sequence[Comparison]) -> str:
     """Counts verdicts, for a heading: "3 comparisons: more regret 2, less 0, not shown 1"."""
     number = Counter(pair.verdict for pair in comparisons)
-    heading = f"{len(comparisons)} comparison{'s' * (len(comparisons) != 1)}"
+    heading = format_quantity(len(comparisons), "comparison")
     verdicts = f"more regret {number['more']}, less {number['less']}"
     return f"{heading}: {verdicts}, no difference shown {number['not shown']}"
 

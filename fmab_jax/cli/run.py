@@ -25,11 +25,10 @@ from typing import TYPE_CHECKING
 from fmab_jax.cli import study_options
 from fmab_jax.cli.options import Call, Command, option, rename_fields
 from fmab_jax.cli.tables import Filtered, Priced, check_columns, print_results
-from fmab_jax.errors import refuse
+from fmab_jax.errors import format_quantity, refuse
 from fmab_jax.files import check_path, error_stream, refuse_taken
 from fmab_jax.parameters import Choice, Whole
 from fmab_jax.plots.kinds import draw
-from fmab_jax.sweeps.progress import format_quantity
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -103,8 +102,9 @@ def execute(call: Call[Options]) -> None:
     print()
     programs = data.attrs["compilations"]
     print(
-        f"{study.seeds * len(study.points):,} trials{' at least' * bool(study.until)}, "
-        f"{programs} compilation{'s' * (programs != 1)}: {data.attrs['elapsed_s']:.3g} s"
+        f"{format_quantity(study.seeds * len(study.points), 'trial')}"
+        f"{' at least' * bool(study.until)}, "
+        f"{format_quantity(programs, 'compilation')}: {data.attrs['elapsed_s']:.3g} s"
     )
     for path in call.files:
         print("wrote", path)

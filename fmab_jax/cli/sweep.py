@@ -147,7 +147,8 @@ def _print(data: xr.Dataset, study: Study, out: str, document: Record) -> None:
     from fmab_jax.run.outputs import is_shipped
 
     if missing := data.attrs.get("missing_trials"):
-        print(f"{out}: this worker is done; at least {missing:,} trials are left to the others")
+        left = format_quantity(missing, "trial")
+        print(f"{out}: this worker is done and leaves at least {left} to the others")
         return
     compiled = format_quantity(data.attrs["compilations"], "compilation")
     elapsed = data.attrs["elapsed_s"]

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Int
 
 from fmab_jax.core.named_graphs import ALLOWED, build_frozen, check_edges, make_named
-from fmab_jax.errors import count, describe_error, refuse
+from fmab_jax.errors import count, describe_error, format_quantity, refuse
 from fmab_jax.files import check_path, read_input
 from fmab_jax.lazy_imports import nx
 
@@ -97,7 +97,7 @@ def make(
     network = validated(source, field, text, connected)
     nodes = network.number_of_nodes()
     if nodes != agents:
-        allowed = f"a graph of {agents} nodes, one per agent (it has {nodes})"
+        allowed = f"a graph of {format_quantity(agents, 'node')}, one per agent (it has {nodes:,})"
         refuse(field, text, allowed, "match the number of agents to the graph")
     return network
 

@@ -16,7 +16,14 @@ from fmab_jax.core import rewards
 from fmab_jax.core.plugins import defined_in, file_of, foreign_refused
 from fmab_jax.core.rewards import Law, Ratings
 from fmab_jax.core.rewards.contract import is_own
-from fmab_jax.errors import Refusal, check_frozen_class, did_you_mean, parse_number, refuse
+from fmab_jax.errors import (
+    Refusal,
+    check_frozen_class,
+    did_you_mean,
+    format_quantity,
+    parse_number,
+    refuse,
+)
 from fmab_jax.parameters import UNSET, Parameter, Real, Whole, parameters_of
 
 T = TypeVar("T")
@@ -84,7 +91,8 @@ def build_from_text(
     allowed = f"written {usage(owner)}"
     fields = parameters_of(owner)
     if len(words) > len(fields):
-        refuse(field, value, allowed, f"{name} takes {len(fields) or 'no'} values")
+        number = format_quantity(len(fields), "value") if fields else "no values"
+        refuse(field, value, allowed, f"{name} takes {number}")
     for missing in list(fields.values())[len(words) :]:
         if missing.default is UNSET:
             refuse(field, value, allowed, f"give {missing.name}")

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Int
 
 from fmab_jax.core import graphs, named_graphs
-from fmab_jax.errors import PlainText, refuse
+from fmab_jax.errors import PlainText, format_quantity, refuse
 from fmab_jax.files import check_path, read_input
 from fmab_jax.lazy_imports import nx
 from fmab_jax.parameters import Kind
@@ -103,7 +103,7 @@ class PartitionOf(Kind):
         """Writes the file's name or the parts, or their number if that is too long."""
         if value is None:
             return str(self.none_label)
-        return self.label(value) or f"{len(value.parts)} parts"
+        return self.label(value) or format_quantity(len(value.parts), "part")
 
     def label(self, value: Any) -> Any:
         """Returns the file's name or the parts; "" where they are too long."""
@@ -188,7 +188,7 @@ def split_graph(
     else:
         value = PlainText(PartitionOf().text(partition))
         if (divided := len(partition.labels) // 4) != agents:
-            allowed = f"a partition of {agents} agents (it has {divided})"
+            allowed = f"a partition of {format_quantity(agents, 'agent')} (it has {divided:,})"
             refuse("partition", value, allowed, "match the partition to the graph")
         members = [part.tolist() for part in partition.parts]
     # Equal parts share one object, whose hops are computed once.

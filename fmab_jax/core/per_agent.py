@@ -14,7 +14,7 @@ import numpy as np
 
 from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.core.tables import plain_number
-from fmab_jax.errors import describe_error, parse_number, refuse
+from fmab_jax.errors import describe_error, format_quantity, parse_number, refuse
 from fmab_jax.files import check_path, read_input
 from fmab_jax.parameters import Real, parameters_of
 
@@ -106,7 +106,8 @@ def check_lengths(algorithm: object, agents: int) -> None:
         value = getattr(algorithm, name)
         if isinstance(parameter.kind, PerAgent) and isinstance(value, tuple):
             if len(value) != agents:
-                allowed = f"one number, or one for each of {agents} agents, not {len(value)}"
+                number = format_quantity(agents, "agent")
+                allowed = f"one number, or one for each of {number}, not {len(value):,}"
                 refuse(name, parameter.kind.label(value), allowed, "give as many as agents")
 
 

@@ -27,7 +27,7 @@ from fmab_jax.core.rewards.contract import check_law
 from fmab_jax.core.scope import own_settings
 from fmab_jax.core.shapes import PerRowArm, Record
 from fmab_jax.core.worlds import WORLDS, ContextualWorld, World
-from fmab_jax.errors import Refusal, array_of, count, real, refuse
+from fmab_jax.errors import Refusal, array_of, count, format_quantity, real, refuse
 from fmab_jax.resources import check_memory, refuse_after_fork
 
 MAX_ARMS = 10**6
@@ -157,7 +157,7 @@ class Problem:
         agents = count("agents", agents, 1, MAX_AGENTS, "give the number of agents M")
         arms = count("arms", arms, 1, MAX_ARMS, "give the number of arms K")
         if agents * arms >= 2**32:
-            allowed = f"below {2**32 // arms:,} with {arms} arms"
+            allowed = f"below {2**32 // arms:,} with {format_quantity(arms, 'arm')}"
             refuse("agents", agents, allowed, "use fewer agents")
         remedy = "0 makes the agents alike, 1 is the most"
         spread = real("spread", spread, 0.0, 1.0, remedy)
@@ -349,7 +349,7 @@ class Problem:
         shape = "[arm, level] or [agent, arm, level]"
         table = _checked_array("probabilities", probabilities, (2, 3), shape)
         if table.shape[-1] != len(law.levels):
-            allowed = f"a table with {len(law.levels)} levels, its last axis"
+            allowed = f"a table with {format_quantity(len(law.levels), 'level')}, its last axis"
             refuse("probabilities", table.shape, allowed, "give one probability per level")
         bad, remedy = ~((table >= 0) & (table <= 1)), "probabilities of a cell sum to 1"
         _refuse_entry("probabilities", table, bad, "in [0, 1]", remedy)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fmab_jax.errors import describe_error, refuse
+from fmab_jax.errors import describe_error, format_quantity, refuse
 from fmab_jax.files import check_path, read_input
 
 MAX_CELLS = 1 << 27
@@ -91,7 +91,7 @@ def _read_csv(path: Path, content: bytes) -> Table:
 def _parse_means(path: Path, number: int, row: Sequence[str], width: int) -> list[float]:
     location = f"{path}, line {number}"
     if len(row) != width:
-        allowed = f"a row of {width} cells, as the first one, not {len(row)}"
+        allowed = f"a row of {format_quantity(width, 'cell')}, as the first one, not {len(row)}"
         refuse("means", location, allowed, f"give means alone: {_ALONE}")
     values = [plain_number(cell) for cell in row]
     means = [value for value in values if value is not None]

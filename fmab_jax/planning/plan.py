@@ -16,7 +16,7 @@ from fmab_jax.analysis.accountant import Leak
 from fmab_jax.analysis.leaks import NOISE, at_leak, measure_leak
 from fmab_jax.core import normal
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import Refusal, count, flag, real, refuse
+from fmab_jax.errors import Refusal, count, flag, format_quantity, real, refuse
 from fmab_jax.files import check_path
 from fmab_jax.parameters import VIEWS, parameters_of
 from fmab_jax.planning.candidates import Setting, check_setting, select_candidates, write_call
@@ -317,12 +317,12 @@ def _find_front(
     setting, winner = runs.setting, runs.candidates[verdict.winner]
     front: dict[str, tuple[str, Algorithm]] = {}
     if math.isfinite(setting.links):
-        half = setting.links / 2
+        half = math.floor(setting.links / 2)
         order = sorted([verdict.winner, *rivals], key=verdict.means.__getitem__)
         frugal = next((i for i in order if runs.find_most(i, "links") <= half), None)
         if frugal is not None:
             candidate = runs.candidates[frugal]
-            front[f"at most {half:g} links"] = candidate.label, candidate.algorithm
+            front[f"at most {format_quantity(half, 'link')}"] = candidate.label, candidate.algorithm
     if setting.leak is not None and (cautious := _lower_leak(winner.algorithm, setting)):
         label = f"{write_call(winner.algorithm)} at a leak of {setting.leak / 10:g}"
         front[f"a leak of {setting.leak / 10:g}"] = label, cautious

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis.bands import student_critical
 from fmab_jax.analysis.budgets import find_tail, read_spending
-from fmab_jax.errors import Refusal, refuse
+from fmab_jax.errors import Refusal, format_quantity, refuse
 from fmab_jax.files import error_stream
 from fmab_jax.planning.candidates import Candidate, Setting
 from fmab_jax.planning.race import Sample
@@ -100,7 +100,8 @@ class Runs:
                 pieces[i].append(block[i])
             start, level = start + whole, level + 1
         if self.progress:
-            line = f"{len(group)} of {len(self.candidates)} candidates: {seeds:,} seeds"
+            number = format_quantity(len(self.candidates), "candidate")
+            line = f"{len(group)} of {number}: {format_quantity(seeds, 'seed')}"
             print(line, file=error_stream(), flush=True)
         samples = [self._judge(pieces[i]) for i in group]
         for i, sample in zip(group, samples, strict=True):

@@ -19,7 +19,7 @@ from fmab_jax.analysis.rows import iterate_rows
 from fmab_jax.analysis.statements import Comparison
 from fmab_jax.analysis.tables import check_result, final_table
 from fmab_jax.core.shapes import Record
-from fmab_jax.errors import Refusal, refuse
+from fmab_jax.errors import Refusal, format_quantity, refuse
 from fmab_jax.plots import captions
 from fmab_jax.run.attributes import json_attr
 
@@ -271,7 +271,8 @@ def _compare_cells(
         compared = comparisons.compare_all(sources[0].data, level=level)
     notes = [questions.DIFFERENT_QUESTIONS] * (has_unlike and bool(compared))
     if len(cells) > len(complete):
-        notes.append(f"{len(cells) - len(complete)} configurations have no seeds yet")
+        number = format_quantity(len(cells) - len(complete), "configuration")
+        notes.append(f"without seeds yet: {number}")
     if len(compared) > _MOST_COMPARED:
         notes.append(f"{_MOST_COMPARED} of {len(compared)} comparisons are made, the first ones")
         compared = comparisons.adjust_p_values(compared[:_MOST_COMPARED])

@@ -24,7 +24,7 @@ from fmab_jax.core.per_agent import check_lengths
 from fmab_jax.core.problems import MAX_AGENTS, Problem
 from fmab_jax.core.trials import Trial
 from fmab_jax.core.worlds import ContextualWorld
-from fmab_jax.errors import check_frozen_class, count, flag, refuse
+from fmab_jax.errors import check_frozen_class, count, flag, format_quantity, refuse
 from fmab_jax.run import contract, resources, schema
 from fmab_jax.run import outputs as record
 from fmab_jax.run.resources import Estimate
@@ -213,7 +213,12 @@ def bind(
     flag("sum_agents", sum_agents)
     if horizon * problem.agents > MAX_TRIALS:
         limit = MAX_TRIALS // problem.agents
-        refuse("horizon", horizon, f"at most {limit:,} with {problem.agents} agents", remedy)
+        refuse(
+            "horizon",
+            horizon,
+            f"at most {limit:,} with {format_quantity(problem.agents, 'agent')}",
+            remedy,
+        )
     grid = time_grid(horizon, times, spacing)
     exchange = build_exchange(algorithm, problem.agents)
     contract.check_statements(algorithm, exchange, problem.arms)
@@ -255,7 +260,9 @@ def check_counts(config: Config, platform: str) -> None:
     """
     agents = config.problem.agents
     if platform == "tpu" and config.horizon * agents > _TPU_COUNTS:
-        allowed = f"at most {_TPU_COUNTS // agents:,} with {agents} agents on a TPU"
+        allowed = (
+            f"at most {_TPU_COUNTS // agents:,} with {format_quantity(agents, 'agent')} on a TPU"
+        )
         refuse("horizon", config.horizon, allowed, "use a processor or a GPU, which have float64")
 
 
@@ -300,7 +307,7 @@ def build_exchange(algorithm: Algorithm, agents: int) -> Exchange:
     with contract.refuse_errors(type(algorithm)):
         exchange = algorithm.exchange(agents)
     if not isinstance(exchange, Exchange) or exchange.agents != agents:
-        allowed = f"an fmab_jax.Exchange of {agents} agents"
+        allowed = f"an fmab_jax.Exchange of {format_quantity(agents, 'agent')}"
         remedy = "return one, such as fmab_jax.core.exchanges.server(agents)"
         refuse(f"{type(algorithm).__name__}.exchange", exchange, allowed, remedy)
     check_lengths(algorithm, agents)

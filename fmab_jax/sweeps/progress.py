@@ -141,7 +141,7 @@ class Progress:
     def report_chunk(self, cells_done: int) -> None:
         """Shows, after a chunk is written, how many configurations are complete."""
         if not self._brief and self._medium:
-            self._note = f"{cells_done:,} of {self._cells:,} configurations done"
+            self._note = f"{cells_done:,} of {format_quantity(self._cells, 'configuration')} done"
         if self._medium == "terminal":
             self._bar.update(self._task, note=self._note)
 

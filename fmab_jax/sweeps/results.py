@@ -12,7 +12,7 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from fmab_jax.core.outputs import Output
-from fmab_jax.errors import flag, refuse
+from fmab_jax.errors import flag, format_quantity, refuse
 from fmab_jax.files import check_path
 from fmab_jax.run import netcdf, schema
 from fmab_jax.run.outputs import collect_accumulators, compute_output, from_study
@@ -136,7 +136,7 @@ def dataset(
     stops = {cell: results.count_seeds(cell, results.assess(cell)[0]) for cell in grid.hashes}
     missing = sum(results.count_missing(cell) for cell in stops)
     if missing and not partial:
-        allowed = f"finished; at least {missing:,} trials are missing"
+        allowed = f"finished; it lacks at least {format_quantity(missing, 'trial')}"
         refuse("store", store, allowed, "resume it, or open it with partial=True")
     if results.curves:
         data = _label_curves(results, grid, stops, complete=not missing, dask=dask)

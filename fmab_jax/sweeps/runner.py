@@ -19,7 +19,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from fmab_jax.core.outputs import Output
-from fmab_jax.errors import PlainText, count, refuse
+from fmab_jax.errors import PlainText, count, format_quantity, refuse
 from fmab_jax.files import check_folder, check_path, refuse_unwritable
 from fmab_jax.run import resources
 from fmab_jax.sweeps import results
@@ -275,6 +275,6 @@ def _check_capacity(plan: Plan, study: Study) -> None:
             sizes = [c.curve_bytes if field == "disk" else c.result_bytes for c in configs]
             seeds = int(0.9 * free / sum(sizes))
             remedy = "record fewer times, or sweep with keep='summary'"
-            remedy += f", or at most {seeds:,} seeds" * bool(seeds)
+            remedy += f", or at most {format_quantity(seeds, 'seed')}" * bool(seeds)
         allowed = f"at most 90 % of the {format_size(free)} free"
         refuse(field, format_size(needed), allowed, remedy)

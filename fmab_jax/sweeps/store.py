@@ -24,7 +24,7 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 
 from fmab_jax.core.shapes import Record
-from fmab_jax.errors import Damaged, refuse
+from fmab_jax.errors import Damaged, format_quantity, refuse
 from fmab_jax.files import (
     NEW,
     flush_folder,
@@ -236,7 +236,7 @@ class Store:
                 raise
             raise Damaged(path, f"not readable ({error.strerror})") from error
         if len(data) != entry.size:
-            raise Damaged(path, f"{len(data)} bytes instead of {entry.size}")
+            raise Damaged(path, f"{format_quantity(len(data), 'byte')} instead of {entry.size:,}")
         if hashlib.sha256(data).hexdigest() != entry.sha256:
             raise Damaged(path, "its SHA-256 does not fit")
         return data

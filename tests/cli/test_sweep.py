@@ -182,7 +182,7 @@ def test_export_writes_what_was_swept(eps, capsys):
         "show eps --select rounds=3": "--select rounds=3: must be one of none, 2",
         "show eps sum": "sum: must stand after an option that takes it;",
         "export eps x.txt": "x.txt: must be a name ending in .nc, .csv, .parquet",
-        "export half x.nc": "half: must be finished; ... 40 trials are missing",
+        "export half x.nc": "half: must be finished; it lacks at least 40 trials",
         f"{GRID.replace('0.5 none', '0.1 0.3')} --out eps": "--epsilon [0.1, 0.3]: must be "
         "[0.5, None], as in the store eps; ",
         f"{GRID} --agents 5 --out eps": "--agents [4, 5]: must be 4, as in the store eps; ",

@@ -338,7 +338,7 @@ def test_a_report_on_an_interrupted_sweep_tells_what_is_there(grid, tmp_path, do
     data = begun(grid, done)
     path = fmab.write_report(data, tmp_path / "x.html")
     text = Page(path.read_text("utf-8")).text
-    assert f"{6 - done} configurations have no seeds yet" in text
+    assert f"without seeds yet: {6 - done} configuration{'s' * (done < 5)}" in text
     lost = int(data.best_arm_lost.values.reshape(6, -1)[:done].sum())
     assert f"{lost} of {20 * done} seeds lost the best arm" in text
     assert f"{6 - done} configurations not begun yet" in text

@@ -141,7 +141,7 @@ def test_an_interrupted_sweep_goes_on_to_the_same_bytes(tmp_path, whole, stop_af
     with pytest.raises(KeyboardInterrupt):
         swept(tmp_path / "run", teller=Counted(stop_after))
     assert len(files(tmp_path / "run")) == stop_after
-    refuses(r"must be finished; at least \d+ trials are missing", fmab.open_sweep, tmp_path / "run")
+    refuses(r"must be finished; it lacks at least \d+ trials", fmab.open_sweep, tmp_path / "run")
     assert computed(tmp_path / "run") == 80 - 20 * stop_after
     assert files(tmp_path / "run") == files(whole)
     assert values(fmab.open_sweep(tmp_path / "run")) == values(fmab.open_sweep(whole))

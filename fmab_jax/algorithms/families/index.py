@@ -28,7 +28,7 @@ from fmab_jax.core.exchanges import Exchange, alone
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.shapes import ArmPerRow, PerRow, PerRowArm, Truth, TruthPerRowArm
 from fmab_jax.core.worlds import ContextualWorld
-from fmab_jax.errors import refuse
+from fmab_jax.errors import format_quantity, refuse
 from fmab_jax.lazy_imports import nx
 
 MAX_HORIZON = 10**8
@@ -207,7 +207,8 @@ class IndexPolicy(Algorithm):
         rows = 1 if self.shared else problem.agents
         limit = max(1, min(MAX_HORIZON, MAX_STEPS // (rows * problem.arms)))
         if horizon > limit:
-            allowed = f"at most {limit:,} with {problem.agents:,} agents and {problem.arms:,} arms"
+            agents = format_quantity(problem.agents, "agent")
+            allowed = f"at most {limit:,} with {agents} and {format_quantity(problem.arms, 'arm')}"
             refuse("horizon", horizon, allowed, f"{self.name} looks at every arm in every slot")
         check_unit_rewards(problem.rewards, self.privacy(exchange)["epsilon"])
         self._check_presence(problem, exchange)

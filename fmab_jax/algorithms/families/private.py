@@ -10,7 +10,7 @@ from fmab_jax.core.exchanges import Exchange, Viewer
 from fmab_jax.core.ledgers import COMPUTED_HERE, Disclosure, Noise, NoiseLaw
 from fmab_jax.core.per_agent import AgentNumbers
 from fmab_jax.core.rewards import Law
-from fmab_jax.errors import refuse
+from fmab_jax.errors import format_quantity, refuse
 from fmab_jax.mechanisms.laplace import LAPLACE
 from fmab_jax.parameters import UNSET, Flag, Real, Unset, ViewKind, parameter
 
@@ -135,7 +135,7 @@ def list_secure_sum(
         reason: Why epsilon covers the sums of a whole run.
         source: Publication that proves it.
     """
-    content = f"sums over {exchange.agents} agents"
+    content = f"sums over {format_quantity(exchange.agents, 'agent')}"
     sums = algorithm.make_row(
         reason, Viewer.SERVER, ViewKind.SUM, noises=1, source=source, observation=content
     )

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from fmab_jax.errors import array_of, choice, count, flag, real, refuse
+from fmab_jax.errors import array_of, choice, count, flag, format_quantity, real, refuse
 
 AGENTS_MAX = 10_000_000
 """Most agents of an exchange without a graph."""
@@ -176,7 +176,7 @@ class Exchange:
 
     def _checked_weights(self) -> Float[np.ndarray, " agent"]:
         values = np.full(self.agents, 1 / self.agents) if self.weights is None else self.weights
-        allowed = f"an array of {self.agents} numbers in [0, 1], 1 in sum"
+        allowed = f"an array of {format_quantity(self.agents, 'number')} in [0, 1], 1 in sum"
         remedy = "give 1/M for every agent"
         weights = array_of("exchange.weights", values, AGENTS_MAX, allowed, remedy)
         weights = weights.astype(np.float64, copy=False)
