@@ -45,6 +45,7 @@ TESTS = {
     "fmab_jax/plots": ("tests/plots", REFUSALS),
     "fmab_jax/reports": ("tests/reports", REFUSALS),
     "fmab_jax/cli": ("tests/cli", REFUSALS),
+    "fmab_jax/cli/plan.py": ("tests/planning",),
     "experiments": ("tests/experiments",),
     "experiments/card": ("tests/experiments/test_card.py",),
     "benchmarks": ("tests/experiments/test_pages.py",),

@@ -16,9 +16,11 @@ from fmab_jax.planning.candidates import (
     Setting,
     check_candidates,
     cost_of_round,
+    describe,
     list_candidates,
 )
 from fmab_jax.planning.plan import find_largest_gap
+from fmab_jax.planning.race import race
 from fmab_jax.planning.runs import extract_trials, summarise
 
 PROBLEM = fmab.Problem([0.9, 0.6, 0.3, 0.1], agents=5)
@@ -81,6 +83,52 @@ def test_a_round_costs_what_runs_spend():
     trials = extract_trials(data.isel(algorithm=0))
     cost = cost_of_round(algorithm, algorithm.exchange(5), 4)
     assert cost == tuple(trials[name].max() for name in cost._fields)
+
+
+def test_a_root_seed_selects_all_trials_and_the_race_covers_the_largest_regret(monkeypatch):
+    """Would catch one root seed for all plans, and losses bounded by those of one agent."""
+    goals, options = [], {"leak": 1, "candidates": FIELD[2:3], "max_seeds": 200}
+
+    def keep(count, observe, goal, **others):
+        goals.append(goal)
+        return race(count, observe, goal, **others)
+
+    monkeypatch.setattr("fmab_jax.planning.plan.race", keep)
+    first, second = (fmab.plan(PROBLEM, 2000, root_seed=r, **options) for r in (0, 1))
+    assert first.looks[0].mean != second.looks[0].mean and first.regret != second.regret
+    assert goals[0].worst == pytest.approx(5 * 2000 * 0.8)
+
+
+def test_an_answer_that_is_not_decided_says_how_good_it_is_and_names_no_one_above_the_budget():
+    """Would catch the x that was asked for in place of the x that holds, and a second that exceeds
+    a budget."""
+    options = {"leak": 1, "links": 20, "within": 1e-3, "max_seeds": 200}
+    # KL-SE without a round budget has up to 25 links, and less regret than CDP-MAB.
+    candidates = [fmab.kl_se(1, rounds=3), fmab.kl_se(1), fmab.cdp_mab(epsilon_message=1)]
+    found = fmab.plan(PROBLEM, 2000, candidates=candidates, **options)
+    assert found.infeasible == ("kl_se()",) and found.label == "kl_se(rounds=3)"
+    assert not found.holds and found.within > 1e-3
+    assert found.second[0] == "cdp()"
+
+
+def test_rounds_fit_into_the_links():
+    """Would catch one round too many, and a candidate that is called sure of its budget."""
+    setting = Setting(PROBLEM, 2000, None, links=19)
+    rounds = {x.algorithm.rounds for x in list_candidates(setting)[0]
+              if x.algorithm.name == "kl_se" and x.algorithm.participation == 1}  # fmt: skip
+    assert rounds == {None, 3, 1}
+    sure = {r: describe(fmab.kl_se(1, rounds=r), setting).is_sure for r in (3, 4, None)}
+    assert sure == {3: True, 4: False, None: False}
+
+
+def test_absent_agents_count_in_the_leak_of_a_candidate():
+    """Would catch a leak of sums that agents hide who are not there."""
+    algorithm = fmab.at_leak(fmab.kl_se, 1, agents=5, view="sum")
+    setting = Setting(PROBLEM, 2000, 1.0, "sum", secure=True)
+    assert len(check_candidates([algorithm], setting)) == 1
+    absent = fmab.Problem([0.9, 0.6, 0.3, 0.1], agents=5, presence="absent:0.5")
+    with pytest.raises(Refusal, match="which leaks"):
+        check_candidates([algorithm], setting._replace(problem=absent))
 
 
 def test_a_plan_goes_on_where_it_was_killed(answer):
@@ -474,6 +522,8 @@ def test_worlds_and_presences_are_planned(tmp_path, capsys):
     problem = fmab.Problem.uniform(5, 2, world="drifting:2", presence="absent:0.5")
     due = fmab.plan(problem, 300, leak=1, candidates=[fmab.kl_se(1, rounds=1)], max_seeds=200)
     assert answer["regret"] == due.regret._asdict()
+    leak = fmab.find_leak(fmab.kl_se(1, rounds=1), 5, "sum", presence="absent:0.5")
+    assert answer["leak"]["sum"] == leak != fmab.find_leak(fmab.kl_se(1, rounds=1), 5, "sum")
     assert "--world drifting:2 --presence absent:0.5" in answer["command"]
 
 

@@ -261,6 +261,15 @@ def test_the_x_of_now_is_where_the_stated_bounds_end(strict):
     assert due == pytest.approx(0.0, abs=1e-9)
 
 
+def test_a_few_lucky_seeds_make_no_leader():
+    """Would catch a winner whose mean is the smallest only because it varies most."""
+    rng = np.random.default_rng(31)
+    regrets = [rng.normal(98.0, 60.0, 200), rng.normal(100.0, 1.0, 200)]
+    assert regrets[0].mean() < regrets[1].mean()
+    verdict = play(lambda i: regrets[i], 2, GOAL._replace(most=200))
+    assert not verdict.holds and verdict.winner == 1
+
+
 def test_seeds_that_chose_a_threshold_show_nothing_beyond_it():
     """Would catch a race that ends at the first look, whose seeds are below their threshold."""
     goal = GOAL._replace(worst=2000.0, most=200)
