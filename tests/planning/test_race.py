@@ -270,6 +270,16 @@ def test_a_few_lucky_seeds_make_no_leader():
     assert not verdict.holds and verdict.winner == 1
 
 
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_confidence_next_to_1_has_bounds(strict):
+    """Would catch a level that is rounded to 1, whose bounds are infinite, or no numbers."""
+    goal = GOAL._replace(confidence=1.0 - 2.0**-53, most=2**14, strict=strict)
+    verdict = play(gamma([100.0, 200.0], 15), 2, goal, is_sure=[False, True],
+                   over=lambda i: np.zeros(2**16, bool))  # fmt: skip
+    assert verdict.holds and verdict.keeps and verdict.within == 0.0
+    assert bound_share(1, 100, 1e-18)[1] < 0.5
+
+
 def test_seeds_that_chose_a_threshold_show_nothing_beyond_it():
     """Would catch a race that ends at the first look, whose seeds are below their threshold."""
     goal = GOAL._replace(worst=2000.0, most=200)
