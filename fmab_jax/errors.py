@@ -14,7 +14,7 @@ import sys
 import traceback
 from collections.abc import Callable, Hashable, Iterable, Sized
 from pathlib import Path
-from typing import NoReturn, TypeGuard, cast
+from typing import NoReturn, Self, TypeGuard, cast
 
 import numpy as np
 
@@ -26,7 +26,28 @@ _NUMBER = re.compile(
     r"[+-]?(?P<digits>[0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?(inf|nan)", re.I | re.A
 )
 _COMMAS = re.compile(r"[+-]?[0-9.]*(,[0-9.]+)+(e[+-]?[0-9]+)?", re.I | re.A)
-_REPR = reprlib.Repr()
+# Words of other papers and packages, for names that are not similar.
+_SYNONYMS = {
+    "network": "graph",
+    "topology": "graph",
+    "clients": "agents",
+    "players": "agents",
+    "actions": "arms",
+    "repetitions": "seeds",
+    "trials": "seeds",
+}
+
+
+class _Repr(reprlib.Repr):
+    """Shortens values; NumPy's numbers are printed as Python's."""
+
+    def repr1(self, x: object, level: int) -> str:
+        """Returns the text of a value in a list of ``level`` further levels."""
+        is_number = isinstance(x, np.generic) and not isinstance(x, (str, bytes))
+        return str(x) if is_number else super().repr1(x, level)
+
+
+_REPR = _Repr()
 _REPR.maxstring = _REPR.maxother = _REPR.maxlong = 4 * _MAX_CHARACTERS
 _REPR.maxlevel = 2
 _REPR.maxlist = _REPR.maxtuple = _REPR.maxdict = _REPR.maxset = 30
@@ -37,6 +58,22 @@ class PlainText(str):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+class PythonHelp(str):
+    """A remedy for Python: the command line names the help of its command instead.
+
+    Attributes:
+        algorithm: Name of the algorithm that the remedy is about; "" for none.
+    """
+
+    algorithm: str
+
+    def __new__(cls, text: str, algorithm: str = "") -> Self:
+        """Makes the remedy; arguments as the attributes."""
+        remedy = super().__new__(cls, text)
+        remedy.algorithm = algorithm
+        return remedy
 
 
 class Refusal(ValueError):
@@ -163,6 +200,7 @@ def real(
         Refusal: If the value is not a real number in the range.
     """
     allowed = f"a number in {'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
+    remedy = _as_share(value, low, high) or remedy
     if not _is_real(value):
         refuse(field, value, allowed, _without_commas(value, remedy))
     try:
@@ -233,9 +271,11 @@ def did_you_mean(
         default: The remedy if no option is similar.
         form: Formats the option.
     """
-    matches = (
-        difflib.get_close_matches(word[:40], list(options), n=1) if isinstance(word, str) else []
-    )
+    options = list(options)
+    synonym = _SYNONYMS.get(word) if isinstance(word, str) else None
+    if synonym in options:
+        return f"did you mean {form(synonym)}?"
+    matches = difflib.get_close_matches(word[:40], options, n=1) if isinstance(word, str) else []
     return f"did you mean {form(matches[0])}?" if matches else default
 
 
@@ -385,6 +425,18 @@ def _without_commas(value: object, remedy: str) -> str:
     """Returns the remedy for a text that is not a number, such as 0,5 or 1,000."""
     comma = isinstance(value, str) and _COMMAS.fullmatch(value)
     return "write decimals after a point, and no commas" if comma else remedy
+
+
+def _as_share(value: object, low: float, high: float) -> str:
+    """Returns the remedy for a share that may be meant in per cent, such as 95 or 20%; or ""."""
+    number: object = value
+    if is_text := isinstance(value, str) and value.endswith("%"):
+        number = parse_number(value[:-1].strip())
+    # Below 2 a number is rather a slip than a percentage.
+    least = -math.inf if is_text else max(2.0, high)
+    if not _is_real(number) or not least <= number <= 100 or not (is_text or high <= 10):
+        return ""
+    return f"write {number:g} % as {number / 100:g}" if low <= number / 100 <= high else ""
 
 
 def _is_real(value: object) -> TypeGuard[float]:

@@ -18,7 +18,17 @@ from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
-from fmab_jax.errors import PlainText, Refusal, choice, count, did_you_mean, flag, real, refuse
+from fmab_jax.errors import (
+    PlainText,
+    PythonHelp,
+    Refusal,
+    choice,
+    count,
+    did_you_mean,
+    flag,
+    real,
+    refuse,
+)
 
 
 class Unset:
@@ -375,7 +385,7 @@ def _parameters_of(owner: type) -> Mapping[str, Parameter]:
             kind=kind,
             default=UNSET if item.default is dataclasses.MISSING else item.default,
             help=metadata.get("help") or f"{text}.",
-            remedy=metadata.get("remedy") or f"see help({_public_name(owner)})",
+            remedy=metadata.get("remedy") or _python_help(owner),
             symbol=text if symbol is None else symbol,
             label=metadata.get("label") or (f"{text} {symbol}" if symbol else text),
             suggested=metadata.get("suggested", UNSET),
@@ -384,6 +394,10 @@ def _parameters_of(owner: type) -> Mapping[str, Parameter]:
             grid=metadata.get("grid", ()),
         )
     return parameters
+
+
+def _python_help(owner: type) -> PythonHelp:
+    return PythonHelp(f"see help({_public_name(owner)})", getattr(owner, "name", ""))
 
 
 def _public_name(owner: type) -> str:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shlex
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from fmab_jax import __version__, cli
 from fmab_jax.cli.options import (
@@ -212,8 +214,26 @@ def _use_compilation_cache() -> None:
     from fmab_jax.run.cache import use_compilation_cache
 
     try:
-        use_compilation_cache()
-    except Refusal:
+        folder = use_compilation_cache()
+    except Refusal as error:
         import jax
 
         jax.config.update("jax_compilation_cache_dir", None)
+        if error.field.startswith("JAX_"):
+            _fail(0, f"{error}; until then programs are compiled in every run")
+        return
+    show_warning = warnings.showwarning
+
+    def show_in_a_line(message: Warning | str, *rest: Any, **options: Any) -> None:
+        failure = re.search(
+            r"(read|writ)ing persistent compilation cache entry for '(.+?)'", str(message)
+        )
+        if failure is None:
+            show_warning(message, *rest, **options)
+        elif failure[1] == "read":
+            files = f"{shlex.quote(str(folder))}/{failure[2]}-*-cache"
+            _fail(0, f"a kept program is damaged and compiled anew; delete {files}")
+        else:
+            _fail(0, f"{folder}: a program cannot be kept here; free its disk, or delete it")
+
+    warnings.showwarning = show_in_a_line

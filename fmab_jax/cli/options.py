@@ -21,7 +21,7 @@ from dataclasses import MISSING
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
 
-from fmab_jax.errors import Refusal, did_you_mean, parse_number
+from fmab_jax.errors import PlainText, PythonHelp, Refusal, did_you_mean, parse_number
 from fmab_jax.parameters import UNSET, Flag, Kind, Parameter, Real, Unset, Whole, parameters_of
 
 if TYPE_CHECKING:
@@ -189,8 +189,21 @@ def find_default(parameter: Parameter, defaults: Mapping[str, object]) -> object
     return parameter.default if parameter.suggested is UNSET else parameter.suggested
 
 
-def choose(word: str | None, choices: Collection[str], name: str, otherwise: str = "") -> str:
+def choose(
+    word: str | None,
+    choices: Collection[str],
+    name: str,
+    otherwise: str = "",
+    noun: str = "command",
+) -> str:
     """Returns a word if it is one of the choices.
+
+    Args:
+        word: The word; None for none.
+        choices: The valid words.
+        name: Command whose help lists them.
+        otherwise: What else there is to do.
+        noun: What a word names.
 
     Raises:
         Refusal: If it is not; the nearest is the remedy.
@@ -198,7 +211,7 @@ def choose(word: str | None, choices: Collection[str], name: str, otherwise: str
     if word in choices:
         return str(word)
     remedy = did_you_mean(word or "", choices, f"see {name} --help{otherwise}", str)
-    text = "no command" if word is None else visible(word)
+    text = f"no {noun}" if word is None else visible(word)
     raise Refusal.line(f"{text}: must be one of {', '.join(choices)}; {remedy}")
 
 
@@ -338,6 +351,12 @@ def format_refusal(error: Refusal, command: Command | None) -> str:
         command: The command, whose options it may name; None if there is none yet.
     """
     # A part of a value, such as components[0], belongs to the whole option.
+    remedy = error.remedy
+    if isinstance(remedy, PythonHelp):
+        is_own = command is not None and command.algorithms
+        name = command.name if command and is_own else f"fmab run {remedy.algorithm}"
+        remedy = f"see {name} --help"
+        error = Refusal(error.field, PlainText(error.value), error.allowed, remedy)
     field = re.sub(r"^(problem|parameters)\.|\[\d+\]$", "", error.field)
     fields = dataclasses.fields(command.options) if command else ()
     options = {option.name: option for option in fields}
@@ -349,7 +368,7 @@ def format_refusal(error: Refusal, command: Command | None) -> str:
         value = ""
     # A positional word has no flag.
     flag = "" if options[field].metadata["word"] else format_flag(field)
-    return f"{flag} {value}".strip() + f": must be {error.allowed}; {error.remedy}"
+    return f"{flag} {value}".strip() + f": must be {error.allowed}; {remedy}"
 
 
 def format_flag(name: str) -> str:

@@ -108,10 +108,13 @@ def build_command(
         answer(
             name, "ALGORITHM [options]", f"{text}\nAlgorithms, each with --help:\n{algorithm_list}"
         )
+    if first is not None and first.startswith("-"):
+        first = None  # an option, where the algorithm is missing
     hint = ", or load an algorithm of your own with --plugin" * bool(first)
     count = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
-    names: Sequence[str | None] = words[: max(1, count)] if several and words else [first]
-    chosen = [by_name[choose(word, [*by_name, *alternatives], name, hint)] for word in names]
+    names: Sequence[str | None] = words[: max(1, count)] if several and first else [first]
+    choices = [*by_name, *alternatives]
+    chosen = [by_name[choose(word, choices, name, hint, "algorithm")] for word in names]
     for word in names:
         if names.count(word) > 1:
             raise Refusal.line(f"{word}: must be named once; drop one")

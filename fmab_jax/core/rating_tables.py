@@ -88,6 +88,9 @@ def _read(field: str, source: object, names: Collection[str] = ()) -> RatingTabl
         refuse(field, name, "no .parquet file, since pyarrow is not installed", remedy)
     except Refusal:
         raise
+    except pd.errors.EmptyDataError:
+        remedy = "the file is empty: write a line of names and a row for each rating"
+        refuse(field, name, "a table with ratings", remedy)
     except Exception as error:  # pandas and pyarrow report damaged files by many types
         remedy = f"save it again ({describe_error(error)})"
         refuse(field, name, "a table of texts, numbers and dates", remedy)

@@ -23,7 +23,6 @@ _MOST_BYTES = 1 << 30
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
 # A number that a spreadsheet shortened: several long numbers may have become one.
 _SHORTENED = re.compile(r"[+-]?[0-9]\.[0-9]+E\+[0-9]{2,}")
-_ALONE = "save them as to_csv(index=False, header=False) does, and write means as 1.0, not 1"
 
 
 class Table(NamedTuple):
@@ -71,8 +70,14 @@ def _read_csv(path: Path, content: bytes) -> Table:
         refuse("means", str(path), "means, not ratings", "make a problem with ratings.from_table")
     has_header = all(map(_is_text, first))
     if not lines[has_header:]:
-        refuse("means", str(path), "a table with equally long rows", "give one column per arm")
-    rows = [_parse_means(path, number, row, len(first)) for number, row in lines[has_header:]]
+        reason = "it has a line of names alone" if lines else "the file is empty"
+        remedy = f"{reason}: write a row per agent, or one for all, and a column per arm"
+        refuse("means", str(path), "a table of means", remedy)
+    alone = _describe_saving(first)
+    allowed = "means alone, without a line or a column that counts the others"
+    if len(first) > 1 and not first[0] and _is_count(first[1:]):
+        refuse("means", str(path), allowed, alone)
+    rows = [_parse_means(path, number, row, first, alone) for number, row in lines[has_header:]]
     column = [row[0] for _, row in lines[has_header:]]
     # The first column of a single row may be a mean of 1 or 0.
     counts_rows = (len(column) > 1 or has_header) and _is_count(column)
@@ -83,20 +88,29 @@ def _read_csv(path: Path, content: bytes) -> Table:
     quotes, last = (lines_of_text[lines[n][0] - 1].count('"') for n in (has_header, -1))
     is_named = has_header and not first[0] or 0 < quotes < 2 * len(first) or quotes > last
     if counts_rows or is_named or _is_count(first):
-        allowed = "means alone, without a line or a column that counts the others"
-        refuse("means", str(path), allowed, _ALONE)
+        refuse("means", str(path), allowed, alone)
     return Table(np.array(rows))
 
 
-def _parse_means(path: Path, number: int, row: Sequence[str], width: int) -> list[float]:
-    location = f"{path}, line {number}"
+def _describe_saving(first: Sequence[str]) -> str:
+    """Returns how pandas saves means alone, given the first line that it has saved."""
+    # Names of arms may stay; numbers would be means.
+    has_numbers = _is_count(first[1:] if len(first) > 1 and not _is_count(first) else first)
+    options = "index=False" + ", header=False" * has_numbers
+    return f"save them as to_csv({options}) does, and write means as 1.0, not 1"
+
+
+def _parse_means(
+    path: Path, number: int, row: Sequence[str], first: Sequence[str], alone: str
+) -> list[float]:
+    location, width = f"{path}, line {number}", len(first)
     if len(row) != width:
         allowed = f"a row of {format_quantity(width, 'cell')}, as the first one, not {len(row)}"
-        refuse("means", location, allowed, f"give means alone: {_ALONE}")
+        refuse("means", location, allowed, f"give means alone: {alone}")
     values = [plain_number(cell) for cell in row]
     means = [value for value in values if value is not None]
     if len(means) < width:
-        remedy = f"mend {row[values.index(None)][:20]!r}, or give means alone: {_ALONE}"
+        remedy = f"mend {row[values.index(None)][:20]!r}, or give means alone: {alone}"
         refuse("means", location, "plain decimal numbers, separated by commas", remedy)
     return means
 

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
+import importlib.util
 import io
 import os
 import pickle
@@ -43,7 +44,8 @@ def use_compilation_cache(folder: str | os.PathLike[str] | None = None) -> Path:
     be your own, because programs are loaded from it and run: one that others can write is refused.
 
     Programs of this package's own algorithms are kept as they were traced as well: the next process
-    that runs one neither traces nor compiles it.
+    that runs one neither traces nor compiles it. If JAX warns that it cannot read an entry, delete
+    the files of the folder that end in ``-cache``.
 
     Args:
         folder: Where to keep them; made if missing. By default the environment's
@@ -53,7 +55,8 @@ def use_compilation_cache(folder: str | os.PathLike[str] | None = None) -> Path:
         The folder.
 
     Raises:
-        ValueError: If it cannot be made or written, is somebody else's, or others can write it.
+        ValueError: If it cannot be made or written, is somebody else's, or others can write it; if
+            JAX_COMPILATION_CACHE_MAX_SIZE is set and filelock, which JAX then needs, is missing.
 
     Example:
         >>> import tempfile
@@ -71,6 +74,10 @@ def use_compilation_cache(folder: str | os.PathLike[str] | None = None) -> Path:
         if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             remedy = "chmod go-w, or choose another (programs are loaded from it)"
             refuse("folder", str(path), "a folder that only you can write", remedy)
+    size = jax.config.values.get("jax_compilation_cache_max_size", -1)
+    if size != -1 and importlib.util.find_spec("filelock") is None:
+        allowed = "left out where filelock is not installed"
+        refuse("JAX_COMPILATION_CACHE_MAX_SIZE", size, allowed, "pip install filelock, or unset it")
     jax.config.update("jax_compilation_cache_dir", str(path))
     # JAX keeps what took a second to compile; a second is long for a command.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
