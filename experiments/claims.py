@@ -15,6 +15,7 @@ from experiments import common, verdicts
 from experiments.claims_bounds import ROWS as BOUNDS
 from experiments.claims_measured import ROWS as EXPERIMENTS
 from experiments.claims_theory import ROWS as THEORY
+from experiments.claims_unjudged import UNJUDGED
 from experiments.verdicts import Data, Finding, Row
 from fmab_jax.files import whole_file
 
@@ -37,6 +38,11 @@ OF_BOUNDS = """\
 The paper's orders have no constants. These are the provable ones of docs/theory.md: a bound below
 the regret would be an error, and how far it lies above says how loose it is. They are no support
 for the paper's printed constants."""
+
+
+NOT_JUDGED = """\
+No row above says whether these sentences are true. Misprints are listed in
+[docs/semantics.md](../docs/semantics.md#slips-of-the-paper-that-are-not-reproduced)."""
 
 
 def judge(data: Data, folder: Path) -> list[Path]:
@@ -119,9 +125,19 @@ def write_page(
         lines += ["", f"## {TITLES[name]}", ""]
         lines += [OF_BOUNDS, ""] if name == "bounds" else []
         lines += common.table_lines(rows)
+    lines += ["", "## Not judged", "", NOT_JUDGED, "", *common.table_lines(_unjudged())]
     with whole_file(folder / "CLAIMS.md") as temporary:
         temporary.write_text("\n".join([*lines, ""]), encoding="utf-8")
     return folder / "CLAIMS.md"
+
+
+def _unjudged() -> list[dict[str, str]]:
+    """Returns the sentences that are not judged, with the reason."""
+    return [
+        {"section": section, "the paper's words": write_quote(quote), "why": reason}
+        for reason, sentences in UNJUDGED.items()
+        for section, quote in sentences
+    ]
 
 
 def _row(row: Row, lines: Sequence[Mapping[str, Any]]) -> dict[str, str]:

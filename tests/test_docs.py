@@ -223,6 +223,18 @@ def test_every_promise_names_its_tests(request):
     assert len(found) >= 13
 
 
+def test_the_glossary_has_the_words_that_lead_to_it():
+    """Would catch a bold word of a page that leads to the glossary, which does not have it."""
+    glossary = (ROOT / "docs/glossary.md").read_text("utf-8")
+    entries = set(re.findall(r"^\| \*\*(.*?)\*\* \|", glossary, re.M))
+    text = (ROOT / "README.md").read_text("utf-8")
+    words = re.findall(r"\*\*([^*]+)\*\* \(\[glossary\]", text)
+    assert words and {word.lower() for word in words} <= entries
+    # What a sum promises is what the tests of samplers ask for, and a trial has a thousand sums.
+    (entry,) = re.findall(r"^\| \*\*exact in law\*\* \|(.*)\|$", glossary, re.M)
+    assert "$10^{-6}$" in entry and "about $10^{-3}$ for a thousand sums" in entry
+
+
 def test_the_page_of_meanings_has_every_algorithm():
     """Would catch an algorithm of the package whose meaning is nowhere said."""
     page = (ROOT / "docs/semantics.md").read_text("utf-8")

@@ -13,6 +13,7 @@ import xarray as xr
 from legibility import rows_of
 
 from experiments import claims, common, figures, verdicts
+from experiments.claims_unjudged import UNJUDGED
 from experiments.verdicts import FAILS, HOLDS, NOT_REACHED, OPEN, Data, Finding, Measured
 
 HORIZON, SEEDS = 10**4, 400
@@ -29,8 +30,13 @@ def lists():
     return [row for rows in claims.LISTS.values() for row in rows]
 
 
+def unjudged():
+    """Returns the quotations of the sentences that CLAIMS.md does not judge."""
+    return [quote for sentences in UNJUDGED.values() for _, quote in sentences]
+
+
 def quotations():
-    return [row.quote for row in lists()]
+    return [row.quote for row in lists()] + unjudged()
 
 
 def latex():
@@ -54,6 +60,19 @@ def verify():
     if text:
         VERIFIED.write_text(json.dumps(digests, indent=1) + "\n", encoding="utf-8")
     return len(missing)
+
+
+def test_no_sentence_is_both_judged_and_not():
+    """Would catch a sentence that is not judged any more, and not listed as such either."""
+    assert {row.quote for row in lists()}.isdisjoint(unjudged())
+    page = PAGE.read_text("utf-8").partition("\n## Not judged\n")[2]
+    for sentences in UNJUDGED.values():
+        for section, quote in sentences:
+            assert f"| {section} | {claims.write_quote(quote)} |" in page
+    # Whole sections of the paper's experiments that no row judges.
+    judged = {row.section for row in lists()}
+    sections = {section for sentences in UNJUDGED.values() for section, _ in sentences}
+    assert {"VII-A1", "VII-A2", "VII-A3", "VII-B1", "VII-C1", "VII-C2"} <= judged | sections
 
 
 def test_quotations_were_found_in_the_paper():

@@ -457,6 +457,17 @@ def test_bounds_on_failures_are_what_their_formula_gives():
         assert value <= float(told) * 1.003 and float(told) <= 1.05 * value, (pattern, value)
 
 
+def test_the_note_says_of_how_many_seeds_none_lost():
+    """Would catch "no seed loses the best arm" where another number of seeds was run."""
+    note = " ".join((ROOT / "docs" / "note.md").read_text("utf-8").split())
+    radii = [row for row in rows_of("arena_radius") if row["factor of the radius"]]
+    (seeds,) = {int(row["seeds"]) for row in radii}
+    safe = [row for row in radii if row["seeds that lost the best arm"] == "0"]
+    assert {row["ε"] for row in safe} == {row["ε"] for row in radii}
+    assert f"none of {seeds:,} seeds loses the best arm" in note
+    assert f'"Lost no best arm" is of {seeds:,} seeds for each leak and radius' in note
+
+
 def test_the_loss_of_the_example_is_that_of_the_authors_setting():
     """Would catch a loss in the example of docs/semantics.md that the setting's run had not."""
     page = (ROOT / "docs" / "semantics.md").read_text("utf-8")
