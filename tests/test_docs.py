@@ -1,6 +1,7 @@
 """The pages for people: their Python runs, their commands parse, and their links lead somewhere."""
 
 import hashlib
+import math
 import re
 import shlex
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import fresh
+import jax.numpy as jnp
 import matplotlib.image
 import numpy as np
 import pytest
@@ -15,10 +17,12 @@ import pytest
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
 from fmab_jax.cli import main, options
+from fmab_jax.core import evidence
 from fmab_jax.run.contract import PROMISES
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DELTA = {"delta": 1e-6}
 # What makes the code of a page small; the words around it stay.
 SMALL = (
     (r"agents=50, arms=100", "agents=6, arms=5"),
@@ -240,6 +244,39 @@ def test_the_page_of_meanings_has_every_algorithm():
     page = (ROOT / "docs/semantics.md").read_text("utf-8")
     for name, owner in base.load_shipped().items():
         assert owner.title in page or f"`{name}_mab`" in page, name
+
+
+def test_formulas_of_the_page_of_meanings_are_those_of_the_code():
+    """Would catch a deviation, a tangent, the end of a segment or a first epoch that the code has
+    otherwise."""
+    page = " ".join((ROOT / "docs/semantics.md").read_text("utf-8").split())
+    count, level, scale = 50.0, 20.0, 0.7
+    deviations = {
+        r"$\sqrt{2 N L}\, \sigma$": ("gaussian", math.sqrt(2 * count * level) * scale),
+        r"$L/3 + \sqrt{L^2/9 + 2 N L \sigma^2}$": (
+            "skellam",
+            level / 3 + math.sqrt(level**2 / 9 + 2 * count * level * scale**2),
+        ),
+        r"$b (2 \sqrt{N L} + L)$": (
+            "discrete_laplace",
+            scale * (2 * math.sqrt(count * level) + level),
+        ),
+    }
+    for formula, (name, value) in deviations.items():
+        mechanism = fmab.cdp_mab(1.0, mechanism=name, **({} if "discrete" in name else DELTA)).noise
+        assert formula in page
+        assert float(mechanism.deviation(count, level, scale)) == pytest.approx(value, rel=1e-6)
+    assert r"65 means $\sin^2(i \pi / 128)$" in page and r"$\sin^2((i + 1/2) \pi / 32)$" in page
+    assert evidence._EDGES == pytest.approx(np.sin(np.arange(65) * math.pi / 128) ** 2)
+    assert evidence._MEANS == pytest.approx(np.sin((np.arange(16) + 0.5) * math.pi / 32) ** 2)
+    assert r"$i$-th ends with slot $\lfloor i T / S \rfloor$" in page
+    ends = fmab.Drifting(2).ends(jnp.asarray(1000))
+    assert ends.tolist() == [333, 666, 1000]
+    # With arms shared out the first epoch is that of one agent: its pulls are of all together.
+    algorithm = fmab.kl_se(0.1, split=True, failure=1e-3)
+    params = algorithm.values(algorithm.exchange(50), 10**5)
+    assert params["noises"] == params["senders"] == 1.0
+    assert "With `split` both $m$ and $N$ are 1" in page
 
 
 def test_the_note_for_print_is_that_of_the_page():

@@ -14,9 +14,10 @@ from fmab_jax.parameters import NOT_NEGATIVE, parameter
 class UCB1(Pooled):
     """UCB1: every arm once, then the largest mean + sqrt(alpha log t / n), without privacy.
 
-    Alone, t is the slot and n the agent's own pulls. Pooled, a server hears every reward and all
-    agents pull the arm of its index: n counts the pulls of all, t becomes the M t pulls of all, and
-    a slot costs M links. That is the usual federated reading of a UCB; M pulls follow one index.
+    Alone, n are the agent's own pulls, and t is the slot: it counts from 1 and includes the one to
+    be played. Pooled, a server hears every reward and all agents pull the arm of its index: n
+    counts the pulls of all, t becomes the M t pulls of all, and a slot costs M links. That is the
+    usual federated reading of a UCB; M pulls follow one index.
 
     Attributes:
         alpha: Factor of the confidence width; 2 is the source's value.

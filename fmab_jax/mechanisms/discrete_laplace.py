@@ -85,7 +85,10 @@ class DiscreteLaplace(Mechanism):
         return _get_cumulants(scale)[1]
 
     def deviation(self, count: Scalar, level: Scalar, scale: Scalar) -> Scalar:
-        """Returns that of Laplace noise, whose moment-generating function is nowhere smaller.
+        """Returns scale (2 sqrt(count level) + level), a bound of Laplace noise as well.
+
+        That noise has a moment-generating function that is nowhere smaller. The paper's deviation
+        of Laplace noise, scale sqrt(8 count level), is another one.
 
         Source: Boucheron, Lugosi and Massart (2013), section 2.4, for sub-gamma variables.
         """

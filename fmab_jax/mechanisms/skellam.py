@@ -77,7 +77,7 @@ class Skellam(Mechanism):
         return 2.0 * half * half
 
     def deviation(self, count: Scalar, level: Scalar, scale: Scalar) -> Scalar:
-        """Returns Bernstein's bound for jumps of 1."""
+        """Returns Bernstein's bound: L / 3 + sqrt(L^2 / 9 + 2 count L scale^2), L the level."""
         third = level / 3.0
         return third + jnp.sqrt(third * third + 2.0 * count * level * scale * scale)
 
