@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import fmab_jax as fmab
-from experiments import claims, common, noises, race_tables, runs, seen
+from experiments import claims, common, conditions, noises, race_tables, runs, seen
 from experiments.verdicts import HOLDS, LOOSENESS, Measured
 from fmab_jax.analysis.audit import LEVEL
 from fmab_jax.analysis.words import write_count
@@ -543,6 +543,11 @@ def _commands(_: Numbers) -> str:
     return _write_table(("command", "what it does"), lines)
 
 
+def _conditions(numbers: Numbers) -> str:
+    """What drift, absence and corruption do to each algorithm."""
+    return conditions.describe(numbers.rows("conditions"))
+
+
 def _noises(numbers: Numbers) -> str:
     """Which law of noise has the least regret, by how much, and where it is no noise at all."""
     rows = numbers.rows("noises")
@@ -621,6 +626,7 @@ BLOCKS = (
     Block("docs/algorithms.md", "algorithms", _algorithms),
     Block("docs/results.md", "outputs", _outputs),
     Block("docs/commands.md", "commands", _commands),
+    Block("docs/conditions.md", "conditions", _conditions),
     Block("docs/own_mechanism.md", "noises", _noises),
     Block("docs/plan.md", "plans", _plans),
     Block("docs/plan.md", "race_coverage", _race),

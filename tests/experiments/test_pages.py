@@ -16,7 +16,7 @@ import xarray as xr
 import fmab_jax as fmab
 from benchmarks import gpu, report, tpu, twins
 from experiments import __main__ as command
-from experiments import common, noises, pages, runs, theory_runs, worlds
+from experiments import common, conditions, noises, pages, runs, theory_runs, worlds
 from experiments.verdicts import Measured
 from fmab_jax.algorithms.base import collect_algorithms
 from fmab_jax.core import evidence
@@ -63,6 +63,22 @@ def test_sentences_name_whom_the_numbers_name():
     assert "most regret at T is that of C." in words
     rows = common.read_rows(folder / "worlds.csv")
     assert worlds.describe(rows) in (folder / "worlds.md").read_text("utf-8")
+
+
+def test_absence_is_judged_by_paired_differences():
+    """Would catch "more" at a chance where the interval holds 0, and where it lies below 0."""
+    folder = ROOT / "figures"
+    rows = common.read_rows(folder / "conditions.csv")
+    labels = [row for row in rows if row["algorithm"] == conditions.PLANNED]
+    assert all(row[conditions.LESS][1] > 0 for row in labels if row["strength"])
+    assert "Over the same seeds, more at 0.1 (" in conditions.describe(rows)
+    for row, ends in zip(labels[1:], ((-1, 3), (-3, -1), (1, 3), (1, 3)), strict=True):
+        row[conditions.LESS] = (2.0, *ends)
+    words = conditions.describe(rows)
+    assert "undecided at 0.1 (2 [-1, 3]); less at 0.3 (2 [-3, -1]); more at 0.5 (" in words
+    # Regret at corruption 0.1 rests on a few seeds: there are seeds enough for some of them.
+    pooled = [row for row in rows if "pooled" in row["algorithm"]]
+    assert min(row["seeds"] for row in pooled) * 0.0016 > 5
 
 
 def test_a_table_is_as_old_as_its_newest_chunk(tmp_path):

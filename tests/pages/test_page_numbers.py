@@ -112,31 +112,6 @@ def largest_bound():
     return [math.log(level ** (1 / runs) / (1 - level ** (1 / runs)))]
 
 
-def under(label, condition, *strengths):
-    """Returns an algorithm's regret at each strength of a condition."""
-    regret = {
-        float(row["strength"]): float(row["regret"])
-        for row in rows_of("conditions")
-        if (row["algorithm"], row["condition"]) == (label, condition)
-    }
-    return [regret[strength] for strength in strengths]
-
-
-def factor(label, condition, strength):
-    """Returns what a condition multiplies an algorithm's regret by."""
-    before, after = under(label, condition, 0, strength)
-    return after / before
-
-
-def corrupted_thompson():
-    """Returns the regret of Thompson sampling among corrupted agents, with its interval."""
-    label = "pooled Thompson sampling", "corruption", "0.1"
-    rows = rows_of("conditions")
-    heads = "algorithm", "condition", "strength"
-    row = next(row for row in rows if tuple(row[head] for head in heads) == label)
-    return [float(row[head]) for head in ("strength", "regret", "lower", "upper")]
-
-
 def budget(head):
     """Returns the number that the plans at six budgets, which all hold, have under a head."""
     rows = rows_of("plans")[:6]
@@ -146,8 +121,6 @@ def budget(head):
 
 
 README = "README.md: Speed"
-CONDITIONS = "docs/conditions.md: What drift, absence and corruption do"
-TS, UCB, MEDIAN = "pooled Thompson sampling", "pooled UCB1", "CDP-MAB with median"
 OPEN = "docs/reproduction.md: What changes under another reading"
 FOUND = "docs/reproduction.md: What was found"
 SEES, PROMISES, LEAKS = (
@@ -178,84 +151,6 @@ SOURCES = (
         PLANS,
         rf"With {N}\s+links a run has at most {N} rounds",
         lambda: [plans.QUESTIONS[0].links, plans.QUESTIONS[0].links // plans.QUESTIONS[0].agents],
-    ),
-    (
-        CONDITIONS,
-        rf"least regret, {N}, as long .*?takes it to {N},\s+{N} times as much.*?factor of {N},",
-        lambda: [*under(TS, "drift", 0, 1), factor(TS, "drift", 1), factor(TS, "absence", 0.7)],
-    ),
-    (
-        CONDITIONS,
-        rf"that miss {N} % of the slots",
-        lambda: [70],
-    ),
-    (
-        CONDITIONS,
-        rf"with chance {N}, regret is {N}, with an interval from {N} to {N}\.",
-        corrupted_thompson,
-    ),
-    (
-        CONDITIONS,
-        rf"pays for it: {N} without.*?with\s+{N} after one change and {N} after three",
-        lambda: under(UCB, "drift", 0, 1, 3),
-    ),
-    (
-        CONDITIONS,
-        rf"a factor of {N} at 0\.7, and corruption at 0\.1 gives {N}, as",
-        lambda: [factor(UCB, "absence", 0.7), *under(UCB, "corruption", 0.1)],
-    ),
-    (
-        CONDITIONS,
-        rf"Drift takes {N} to\s+{N} after one change\. Absence costs little at 0\.3 \({N}\), "
-        rf"but a factor of {N} at 0\.7:",
-        lambda: [
-            *under("GosInE", "drift", 0, 1),
-            *under("GosInE", "absence", 0.3),
-            factor("GosInE", "absence", 0.7),
-        ],
-    ),
-    (
-        CONDITIONS,
-        rf"and at {N} an agent reaches one of its two neighbours in only {N} % of",
-        lambda: [0.7, 100 * 0.3 * (1 - 0.7**2)],
-    ),
-    (
-        CONDITIONS,
-        rf"Corruption at 0\.1\s+gives {N}\. On average",
-        lambda: under("GosInE", "corruption", 0.1),
-    ),
-    (
-        CONDITIONS,
-        rf"has {N} without a condition, and {N} after one change:.*?factor of {N} at 0\.7\. Epochs",
-        lambda: [*under("CDP-MAB", "drift", 0, 1), factor("CDP-MAB", "absence", 0.7)],
-    ),
-    (
-        CONDITIONS,
-        rf"with chance 0\.2, the regret is {N} with the mean of the messages, and {N} with",
-        lambda: [*under("CDP-MAB", "corruption", 0.2), *under(MEDIAN, "corruption", 0.2)],
-    ),
-    (
-        CONDITIONS,
-        rf"KL-SE\*\* has a regret of {N} without.*?change it has {N}, close.*?{N} at 0\.7: epochs",
-        lambda: [*under("KL-SE", "drift", 0, 1), factor("KL-SE", "absence", 0.7)],
-    ),
-    (
-        CONDITIONS,
-        rf"at 0\.1 gives {N}, and {N} at 0\.3, where CDP-MAB with the median has {N}\.",
-        lambda: [*under("KL-SE", "corruption", 0.1, 0.3), *under(MEDIAN, "corruption", 0.3)],
-    ),
-    (
-        CONDITIONS,
-        rf"With {N} % of them absent it has\s+{N}; where it asks only {N} of 10 .*?it has {N},",
-        lambda: [
-            *(70, *under("CDP-MAB", "absence", 0.7), 3),
-            *under("CDP-MAB asking fewer agents", "absence", 0.7),
-        ],
-    ),
-    (
-        CONDITIONS,
-        rf"agents are honest: {N} in place of {N}\.",
-        lambda: [*under(MEDIAN, "corruption", 0), *under("CDP-MAB", "corruption", 0)],
     ),
     (OPEN, rf"By edges, case 3 costs {N} to {N}\s+times the hybrid cases", cases),
     (
