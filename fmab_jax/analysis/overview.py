@@ -25,7 +25,15 @@ from fmab_jax.analysis.rows import (
     select_rows,
 )
 from fmab_jax.analysis.tables import final_table, list_scalar_outputs
-from fmab_jax.analysis.words import is_number, list_facts, write_label, write_short
+from fmab_jax.analysis.words import (
+    add_titles,
+    is_number,
+    list_facts,
+    write_label,
+    write_name,
+    write_short,
+    write_tick,
+)
 from fmab_jax.core.shapes import Record
 from fmab_jax.errors import choice, flag, parse_number
 from fmab_jax.parameters import VIEWS, parameters_of
@@ -61,6 +69,7 @@ class Overview:
         legend: Meaning of the columns.
         remarks: Warnings about the numbers.
         ledger: Lines of the privacy ledger.
+        paper: Headings and rows for a paper: words in place of names for programs.
     """
 
     title: str
@@ -70,14 +79,15 @@ class Overview:
     legend: str
     remarks: tuple[str, ...]
     ledger: tuple[str, ...]
+    paper: tuple[tuple[str, ...], ...]
 
     def write(self, form: str = "text") -> str:
         """Writes the table.
 
         Args:
             form: "text"; "html" or "markdown", with title and legend as caption; "latex" (for the
-                package booktabs), with both as a comment; or "csv", a column for each name in
-                ``records``.
+                package booktabs), with both as a comment and words as headings; or "csv", a column
+                for each name in ``records``.
 
         Raises:
             ValueError: For another format.
@@ -89,7 +99,7 @@ class Overview:
         rows = [heads, *self.rows]
         caption = f"{self.title}. {self.legend}".replace("\n", " ")
         if form == "latex":
-            lines = [" & ".join(map(_write_latex, row)) + r" \\" for row in rows]
+            lines = [" & ".join(map(_write_latex, row)) + r" \\" for row in self.paper]
             head = [rf"\begin{{tabular}}{{{'r' * len(heads)}}}", r"\toprule", lines[0], r"\midrule"]
             lines = [*head, *lines[1:], r"\bottomrule", r"\end{tabular}"]
             return "\n".join([f"% {_write_latex(caption)}", *lines])
@@ -191,7 +201,8 @@ def overview(
             for column in table_columns
             if column[0] == name
         ]
-    level = table.attrs["level"]
+    level, titled = table.attrs["level"], add_titles(table)
+    paper = [_write_for_paper(column, rows, titled, data) for column in table_columns]
     return Overview(
         title=", ".join(list_facts(table, dims, leaks=True)),
         headings=tuple(heading for _, heading, _ in table_columns),
@@ -202,6 +213,7 @@ def overview(
         legend=_write_legend(table, f"{100 * level:.6g} %"),
         remarks=tuple(write_remarks(table, data)),
         ledger=tuple(privacy.write_lines(table)) if "ledger" in table.coords else (),
+        paper=tuple(zip(*paper, strict=True)),
     )
 
 
@@ -274,6 +286,23 @@ def _build_columns(
         ),
         *((name, name.replace("_", "\n", 1), asked_for(name)) for name in outputs),
     ]
+
+
+def _write_for_paper(
+    column: tuple[str, str, list[str]], rows: Sequence[Record], table: xr.Dataset, data: xr.Dataset
+) -> list[str]:
+    """Returns heading and cells of a column of `_build_columns` in words."""
+    name, heading, cells = column
+    if name in table.seeds.dims:
+        words = str(table[name].attrs.get("long_name") or write_name(table[name]))
+        # A tick has six digits, which need not tell two numbers apart.
+        texts = [write_tick(table[name], row[name]) for row in rows]
+        is_text = [isinstance(row[name], str) for row in rows]
+        return [words, *np.where(is_text, texts, cells).tolist()]
+    if name in list_scalar_outputs(data):
+        variable = data[name] if name in data else data[f"{name}_mean"]
+        heading = f"{variable.attrs.get('long_name', name)} ({variable.attrs.get('units', '')})"
+    return [heading.replace("\n", " ").replace("_", " "), *cells]
 
 
 def _write_legend(table: xr.Dataset, share: str) -> str:

@@ -14,6 +14,7 @@ from typing import SupportsInt, TypeGuard
 
 import xarray as xr
 
+from fmab_jax.algorithms.base import collect_algorithms
 from fmab_jax.core.ledgers import Disclosure
 from fmab_jax.parameters import ViewKind
 from fmab_jax.run.attributes import json_attr
@@ -87,7 +88,24 @@ def write_tick(coordinate: xr.DataArray, value: object) -> str:
     """Writes a value of a swept parameter as a tick label; "none" in the parameter's words."""
     if value == "none" or (is_number(value) and math.isinf(value)):
         return str(coordinate.attrs.get("none") or ("none" if value == "none" else "∞"))
-    return write_number(value) if is_number(value) else shorten(str(value))
+    if is_number(value):
+        return write_number(value)
+    return shorten(str(coordinate.attrs.get("titles", {}).get(value, value)))
+
+
+def add_titles(data: xr.Dataset) -> xr.Dataset:
+    """Returns results with titles for the short names of algorithms, which `write_tick` writes.
+
+    Labels of a user's own stay, and so do names whose titles would not tell them apart.
+    """
+    owners = collect_algorithms()
+    for dim, by_label in json_attr(data, "settings_by").items():
+        stated = {label: settings.get("title") for label, settings in by_label.items()}
+        titles = {x: t for x, t in stated.items() if x in owners and owners[x].title == t}
+        is_distinct = len({titles.get(label, label) for label in by_label}) == len(by_label)
+        if titles and is_distinct and dim in data.coords:
+            data = data.assign_coords({dim: data[dim].assign_attrs(titles=titles)})
+    return data
 
 
 def format_value(coordinate: xr.DataArray, value: object) -> str:

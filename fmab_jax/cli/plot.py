@@ -60,6 +60,10 @@ class Options(_Kinds):
     """Where to write, .png or .pdf; its whole caption stands beside it, in a .txt."""
     overwrite: bool = option(False)
     """Replace older files."""
+    width: str = option("column", metavar="column|page|INCHES", default_text="column, 3.4 inches")
+    """Width of the figure; a page is 7 inches."""
+    caption: bool = option(True)
+    """Draw the beginning of the caption below the figure; the .txt has it in any case."""
 
 
 # Options that the start of a file name has already, or that do not change the figure.

@@ -26,6 +26,8 @@ Sentence = str | tuple[str, ...]
 
 # Leaks that a caption lists one by one.
 _MOST_LISTED = 8
+# Configurations with failures that a short form names.
+_MOST_NAMED = 3
 # Events of single seeds that a mean hides, and the caption's words for them.
 EVENTS = {
     "best_arm_lost": "lost the best arm",
@@ -89,15 +91,44 @@ def describe_points(finals: xr.Dataset) -> Sentence:
     return whole, f"Points: means; bars: {read_band_kind(finals)}"
 
 
-def describe_failures(sentences: Sequence[str], tables: Iterable[xr.Dataset]) -> Sentence:
-    """Joins sentences on failures; the short form has the totals."""
-    tables, texts = list(tables), list[str]()
+def describe_failures(sentences: Sequence[str], cells: Mapping[str, xr.Dataset]) -> Sentence:
+    """Joins sentences on failures; the short forms say whose seeds failed, or whose most.
+
+    Args:
+        sentences: The whole sentences.
+        cells: Counts and seeds of each configuration, by its label.
+    """
+    texts, totals = list[str](), list[str]()
     for event, words in EVENTS.items():
-        recorded = [table for table in tables if event in table]
-        bad = sum(int(table[event].sum()) for table in recorded)
-        seeds = sum(int(table.seeds.broadcast_like(table[event]).sum()) for table in recorded)
-        texts += [f"{_write_share(bad, seeds)}{'' if texts else ' seeds'} {words}"] if bad else []
-    return (". ".join(sentences), *[", ".join(texts)] * bool(texts))
+        counts = {k: (int(x[event]), int(x.seeds)) for k, x in cells.items() if event in x}
+        bad = {label: pair for label, pair in counts.items() if pair[0]}
+        if not bad:
+            continue
+        # Of a single configuration there is nothing to tell apart.
+        whose = {label: f" of {label}" * (len(cells) > 1) for label in bad}
+        shares = {
+            label: f"{_write_share(*pair)} seeds{whose[label]}" for label, pair in bad.items()
+        }
+        total = _write_share(*(sum(column) for column in zip(*counts.values(), strict=True)))
+        worst = max(bad, key=lambda label: bad[label][0] / bad[label][1])
+        few = len(bad) <= _MOST_NAMED
+        texts.append(
+            f"{', '.join(shares.values())} {words}"
+            if few
+            else f"{total} seeds {words}, most often {shares[worst]}"
+        )
+        where = f", in {len(bad)} of {len(counts)} configurations" * (len(cells) > 1)
+        totals.append(f"{total} seeds {words}{where}")
+    return (". ".join(sentences), *[". ".join(form) for form in (texts, totals) if form])
+
+
+def label_cells(finals: xr.Dataset) -> dict[str, xr.Dataset]:
+    """Returns the configurations of a table by the values of what varies."""
+    varied = [name for name in list_swept(finals) if finals.sizes[name] > 1]
+    return {
+        ", ".join(format_value(finals[n], cell[n].item()) for n in varied): cell
+        for cell in list_cells(finals, varied)
+    }
 
 
 def name_meters(data: xr.Dataset) -> str:

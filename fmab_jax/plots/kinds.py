@@ -30,7 +30,8 @@ class Kind(NamedTuple):
         """Returns the figure; options that it does not take are passed over."""
         module, _, name = self.home.partition(".")
         function = getattr(import_module(f"{__package__}.{module}"), name)
-        names = [*self.needs, *self.takes, *["level", "server_price", "peer_price"] * self.curves]
+        names = [*self.needs, *self.takes, "width", "caption"]
+        names += [*["level", "server_price", "peer_price"] * self.curves]
         return function(results, **{name: options[name] for name in names if name in options})
 
 

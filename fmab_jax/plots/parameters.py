@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from fmab_jax.analysis.words import format_value, is_number, write_number, write_tick
+from fmab_jax.errors import flag
 from fmab_jax.plots import captions, style, tables
 from fmab_jax.plots.style import FONT, measure_text, wrap_text
 
@@ -35,7 +36,13 @@ class _Ticks(NamedTuple):
 
 
 def plot_parameter(
-    finals: xr.Dataset, x: str, hue: str | None = None, *, metric: str = "regret"
+    finals: xr.Dataset,
+    x: str,
+    hue: str | None = None,
+    *,
+    metric: str = "regret",
+    width: str | float = "column",
+    caption: bool = True,
 ) -> Figure:
     """Draws a final value against one swept parameter, one line per value of another.
 
@@ -50,9 +57,11 @@ def plot_parameter(
         x: The parameter on the horizontal axis.
         hue: The parameter told apart by colour, stroke and marker; up to 28 values.
         metric: "regret", "cost" or "rounds".
+        width: "column" (3.4 inches), "page" (7), or a number of inches in [2.5, 20].
+        caption: Whether a part of the caption is drawn below the axes; `save_figure` writes it all.
 
     Returns:
-        A figure 3.4 inches wide, for ``save_figure``, with one pair of axes.
+        A figure for ``save_figure``, with one pair of axes.
 
     Raises:
         ValueError: For a table that is not one, or where a parameter besides ``x`` and ``hue`` has
@@ -66,7 +75,8 @@ def plot_parameter(
         >>> figure.axes[0].get_xlabel()
         'privacy parameter ε'
     """
-    tables.check_finals(finals, [metric], {"x": x, "hue": hue})
+    finals = tables.check_finals(finals, [metric], {"x": x, "hue": hue})
+    flag("caption", caption)
     dims = [x, *([hue] if hue else [])]
     tables.refuse_other_parameters(finals, dims)
     ticks = _place_ticks(finals[x])
@@ -75,7 +85,7 @@ def plot_parameter(
         for array in tables.read_interval(finals, metric, dims)
     )
 
-    figure, (axes,) = style.make_panels([_HEIGHT])
+    figure, (axes,) = style.make_panels([_HEIGHT], style.check_width(width))
     handles = []
     lines = mean.shape[1]
     mark = 3.0 if len(ticks.labels) <= 20 else 1.5
@@ -104,14 +114,23 @@ def plot_parameter(
             axes.set_ylim(-0.04, 1)
     axes.set_xlabel(captions.write_axis_label(finals[x]))
     axes.set_ylabel(tables.write_metric_label(finals, metric, _HEIGHT))
-    caption = tables.write_caption(
+    sentences = tables.write_caption(
         finals, [captions.describe_points(finals)], paid=metric == "cost"
     )
     fit = functools.partial(_fit_horizontal, axes, ticks)
-    return style.lay_out(figure, handles if hue else [], caption, fit=fit, height=_HEIGHT)
+    place: style.Style = {"fit": fit, "height": _HEIGHT, "draws_caption": caption}
+    return style.lay_out(figure, handles if hue else [], sentences, **place)
 
 
-def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> Figure:
+def plot_heat(
+    finals: xr.Dataset,
+    x: str,
+    y: str,
+    *,
+    metric: str = "regret",
+    width: str | float = "column",
+    caption: bool = True,
+) -> Figure:
     """Draws a final value over two swept parameters as colours, with numbers where they fit.
 
     Colours are logarithmic where the values span more than a factor of 20. Cells are evenly spaced;
@@ -123,9 +142,11 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
         x: The parameter on the horizontal axis.
         y: The parameter on the vertical axis.
         metric: "regret", "cost" or "rounds".
+        width: "column" (3.4 inches), "page" (7), or a number of inches in [2.5, 20].
+        caption: Whether a part of the caption is drawn below the axes; `save_figure` writes it all.
 
     Returns:
-        A figure 3.4 inches wide, for ``save_figure``; its axes are the map and the colour bar.
+        A figure for ``save_figure``; its axes are the map and the colour bar.
 
     Raises:
         ValueError: For a table that is not one, or where a parameter besides ``x`` and ``y`` has
@@ -141,7 +162,8 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
         >>> figure.axes[0].get_xlabel()
         'privacy parameter ε'
     """
-    tables.check_finals(finals, [metric], {"x": x, "y": y})
+    finals = tables.check_finals(finals, [metric], {"x": x, "y": y})
+    flag("caption", caption)
     tables.refuse_other_parameters(finals, [x, y])
     across, up = (
         ticks._replace(places=np.arange(float(len(ticks.labels))), broken=False)
@@ -151,9 +173,10 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
         values[np.ix_(up.order, across.order)]
         for values in tables.read_interval(finals, metric, [y, x])
     )
+    inches = style.check_width(width)
     height = min(max(0.26 * len(mean), 0.9), 3.2)
 
-    figure, (axes,) = style.make_panels([height])
+    figure, (axes,) = style.make_panels([height], inches)
     axes.grid(False)
     axes.spines[:].set_visible(False)
     edges = [np.arange(size + 1) - 0.5 for size in reversed(mean.shape)]
@@ -173,10 +196,10 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
         power = numbers()[1]
         unit = 10.0**power
         bar.xaxis.set_major_formatter(FuncFormatter(lambda value, _: write_number(value / unit)))
-        name, *unit_lines = tables.write_metric_label(finals, metric, style.WIDTH).split("\n")
+        name, *unit_lines = tables.write_metric_label(finals, metric, inches).split("\n")
         bar.set_xlabel("\n".join([name + f", {_UNITS[power]}" * bool(power), *unit_lines]))
 
-    def caption() -> list[captions.Sentence]:
+    def write_sentences() -> list[captions.Sentence]:
         texts, _ = numbers()
         for (row, column), value in np.ndenumerate(mean if texts else mean[:0]):
             light = np.dot(mesh.cmap(mesh.norm(value))[:3], (0.299, 0.587, 0.114))
@@ -193,7 +216,8 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
         )
         return tables.write_caption(finals, [means], paid=metric == "cost")
 
-    return style.lay_out(figure, [], caption, fit=fit, height=height)
+    place: style.Style = {"fit": fit, "height": height, "draws_caption": caption}
+    return style.lay_out(figure, [], write_sentences, **place)
 
 
 def _draw_scale(axes: Axes, mesh: QuadMesh, height: float) -> Axes:

@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 
 from fmab_jax.analysis.costs import read_exposure
 from fmab_jax.analysis.words import format_value, write_quantity
+from fmab_jax.errors import flag
 from fmab_jax.plots import captions, style, tables
 from fmab_jax.plots.labels import label_points
 from fmab_jax.plots.tables import read_values
@@ -22,7 +23,13 @@ _LABELLED = 8
 _HEIGHT = 2.3
 
 
-def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
+def plot_pareto(
+    finals: xr.Dataset,
+    hue: str | None = None,
+    *,
+    width: str | float = "column",
+    caption: bool = True,
+) -> Figure:
     """Draws regret against communication cost, a point per configuration, with the Pareto front.
 
     A configuration is on the front (filled, on the step line) if no other one of the same trust has
@@ -34,9 +41,11 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
     Args:
         finals: Final values of each configuration of a sweep: a dimension per swept parameter.
         hue: The parameter told apart by colour and marker; up to 28 values.
+        width: "column" (3.4 inches), "page" (7), or a number of inches in [2.5, 20].
+        caption: Whether a part of the caption is drawn below the axes; `save_figure` writes it all.
 
     Returns:
-        A figure 3.4 inches wide, for ``save_figure``, with one pair of axes.
+        A figure for ``save_figure``, with one pair of axes.
 
     Raises:
         ValueError: For a table that is not one.
@@ -51,7 +60,9 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
         >>> len(figure.axes)
         1
     """
-    tables.check_finals(finals, ["regret", "cost"], {"hue": hue})
+    finals = tables.check_finals(finals, ["regret", "cost"], {"hue": hue})
+    flag("caption", caption)
+    inches = style.check_width(width)
     dims = captions.list_swept(finals)
     # [mean, lower or upper end, cell]
     cost, regret = (
@@ -64,7 +75,7 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
     front = _find_front(cost[0], regret[0], leak, trust)
     differs = len(set(trusts)) > 1 or len(np.unique(leak, axis=0)) > 1
 
-    figure, (axes,) = style.make_panels([_HEIGHT])
+    figure, (axes,) = style.make_panels([_HEIGHT], inches)
     line: style.Style = {"color": "0.45", "linewidth": 0.9, "label": "Pareto front"}
     steps = front[:0] if differs else front
     axes.step(cost[0, steps], regret[0, steps], where="post", **line)
@@ -77,12 +88,12 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
     axes.margins(0.12)
     style.scale_values(axes, "x", cost[0])
     style.scale_values(axes, "y", regret[0])
-    axes.set_xlabel(tables.write_metric_label(finals, "cost", style.WIDTH))
+    axes.set_xlabel(tables.write_metric_label(finals, "cost", inches))
     axes.set_ylabel(tables.write_metric_label(finals, "regret", _HEIGHT))
     if not cost[2].any():
         axes.set_xlim(-0.04, 1)
 
-    def caption() -> list[captions.Sentence]:
+    def write_sentences() -> list[captions.Sentence]:
         varied = [name for name in dims if finals.sizes[name] > 1]
         label_names = [name for name in varied if name != hue] or varied
         texts = []
@@ -116,7 +127,8 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
         ]
         return tables.write_caption(finals, sentences, paid=True)
 
-    return style.lay_out(figure, handles if hue else [], caption, height=_HEIGHT)
+    place: style.Style = {"height": _HEIGHT, "draws_caption": caption}
+    return style.lay_out(figure, handles if hue else [], write_sentences, **place)
 
 
 def _draw_points(

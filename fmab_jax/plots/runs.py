@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import matplotlib
@@ -19,10 +19,12 @@ from numpy.typing import ArrayLike
 from fmab_jax.analysis import words
 from fmab_jax.analysis.bands import confidence_band
 from fmab_jax.analysis.tables import check_result
-from fmab_jax.errors import array_of, price, refuse
+from fmab_jax.errors import array_of, flag, price, refuse
 from fmab_jax.files import check_path, refuse_taken, whole_file
 from fmab_jax.plots import captions, style
 
+# A logarithmic axis of regret begins at this part of the smallest final value, or above.
+_LOWEST_SHARE = 30
 # Filled circles are links to the server, open squares links between agents.
 _SIDES: dict[str, style.Style] = {
     "server": {"marker": "o", "markersize": 3, "markeredgewidth": 0.8},
@@ -38,15 +40,17 @@ def plot_runs(
     server_price: float = 1.0,
     peer_price: float = 1.0,
     bounds: Mapping[str, ArrayLike] | None = None,
+    width: str | float = "column",
+    caption: bool = True,
 ) -> Figure:
     """Draws runs over time: regret with a band on top, communication below, facts in a caption.
 
     Both panels show means over the seeds. The lower one counts links to the server, and links
     between agents on the meter that the communication cost counts; with a price other than 1 it
-    shows `communication_cost` with these prices instead. It is logarithmic where the totals of the
-    runs differ more than 20-fold; the time axis is logarithmic where all time grids are. The
-    caption names every setting that is not its default, seeds and band, and how many seeds lost the
-    best arm, or play a worse one at T, with Clopper-Pearson intervals.
+    shows `communication_cost` with these prices instead. A vertical axis is logarithmic where the
+    final values of the runs differ more than 20-fold; the time axis is logarithmic where all time
+    grids are. The caption names every setting that is not its default, seeds and band, and how many
+    seeds lost the best arm, or play a worse one at T, with Clopper-Pearson intervals.
 
     Args:
         runs: One result of ``simulate``; or up to 28 of them by the label to show; or the result of
@@ -58,9 +62,11 @@ def plot_runs(
             meter.
         bounds: By a run's label, bounds of its regret at its recorded slots, such as
             `fmab_jax.analysis.theory.regret_curve`; drawn as thin dotted lines.
+        width: "column" (3.4 inches), "page" (7), or a number of inches in [2.5, 20].
+        caption: Whether a part of the caption is drawn below the axes; `save_figure` writes it all.
 
     Returns:
-        A figure 3.4 inches wide, for ``save_figure``; its axes are the regret and the link panel.
+        A figure for ``save_figure``; its axes are the regret and the link panel.
 
     Raises:
         ValueError: For what is no result over time, or an argument outside its range.
@@ -96,14 +102,18 @@ def plot_runs(
     # Curves begin at (0, 0), except on a logarithmic axis, which has no 0.
     logarithmic = all(_is_logarithmic(data.time.values) for data in runs.values())
     begin = not logarithmic and all(data.time.values[0] > 0 for data in runs.values())
+    finals = np.array([band["mean"].values[-1] for band in bands.values()])
+    has_zero = begin and not (style.has_wide_range(finals) and finals.min() > 0)
 
     heights = (1.65, 1.2)
-    figure, (regret, links) = style.make_panels(heights)
+    flag("caption", caption)
+    figure, (regret, links) = style.make_panels(heights, style.check_width(width))
     handles = []
     for index, (label, band) in enumerate(bands.items()):
         line_style = style.get_line_style(index)
         time, lower, mean, upper = (
-            _prepend_zero(begin, band[name].values) for name in ("time", "lower", "mean", "upper")
+            _prepend_zero(has_zero, band[name].values)
+            for name in ("time", "lower", "mean", "upper")
         )
         regret.fill_between(time, lower, upper, color=line_style["color"], alpha=0.2, linewidth=0)
         handles += regret.plot(time, mean, label=label, **line_style)
@@ -112,23 +122,23 @@ def plot_runs(
             regret.plot(band.time.values, bounds[label], color=line_style["color"], **thin)
     _draw_links(links, runs, prices, begin)
 
-    regret.set_ylim(bottom=0)
+    _scale_regret(regret, finals, [band["mean"].values for band in bands.values()])
     regret.set_ylabel("cumulative regret\n(reward, summed over M agents)")
     links.set_xlabel("slot t")
     for axes in (regret, links):
         axes.margins(x=0.01)
-        if axes.get_yscale() == "linear":
-            style.scale_linear(axes, "y")
+    if links.get_yscale() == "linear":
+        style.scale_linear(links, "y")
     if logarithmic:
         links.set_xscale("log")
     else:
         links.set_xlim(left=0)
         style.scale_linear(links, "x")
     figure.align_ylabels()
-    caption = _write_caption(runs, bands, prices)
+    sentences = _write_caption(runs, bands, prices)
     if bounds:
-        caption.insert(1, "Thin dotted lines: the theorems' bounds")
-    return style.lay_out(figure, handles, caption, height=sum(heights))
+        sentences.insert(1, "Thin dotted lines: the theorems' bounds")
+    return style.lay_out(figure, handles, sentences, height=sum(heights), draws_caption=caption)
 
 
 def select_cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
@@ -151,6 +161,7 @@ def select_cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
     if number > style.MOST:
         remedy = "select fewer with .sel(...)"
         refuse("runs", f"{number} configurations", f"at most {style.MOST}", remedy)
+    data = words.add_titles(data)
     runs: dict[str, xr.Dataset] = {}
     for cell in captions.list_cells(data, dims):
         if "seeds" in cell and "seed" in cell.dims:
@@ -249,6 +260,18 @@ def _prepend_zero(begin: bool, values: ArrayLike) -> np.ndarray:
     return np.append(0, values) if begin else np.asarray(values)
 
 
+def _scale_regret(axes: Axes, finals: np.ndarray, means: Sequence[np.ndarray]) -> None:
+    """Scales the axis of regret, logarithmically where the final means differ much."""
+    style.scale_values(axes, "y", finals)
+    if axes.get_yscale() == "linear":
+        axes.set_ylim(bottom=0)
+    elif axes.get_yscale() == "log":
+        # Bands may reach 0, and first slots are of no interest.
+        values = np.concatenate(means)
+        lowest = max(values[values > 0].min(), finals.min() / _LOWEST_SHARE)
+        axes.set_ylim(bottom=0.8 * lowest)
+
+
 def _draw_links(
     axes: Axes, runs: Mapping[str, xr.Dataset], prices: tuple[float, float], begin: bool
 ) -> None:
@@ -342,7 +365,7 @@ def _write_caption(
         note,
         *exposures,
         (lines, f"Lines: means; shaded: {captions.read_band_kind(band)}"),
-        captions.describe_failures(captions.describe_run_events(bands), bands.values()),
+        captions.describe_failures(captions.describe_run_events(bands), bands),
         *exploring,
         *cost,
         *_describe_links(runs),

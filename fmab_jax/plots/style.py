@@ -24,6 +24,7 @@ from matplotlib.legend import Legend
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from fmab_jax.analysis.words import write_number
+from fmab_jax.errors import Refusal, parse_number, real, refuse
 from fmab_jax.plots.captions import Sentence
 
 Stroke = str | tuple[float, tuple[float, ...]]
@@ -38,8 +39,11 @@ STROKES: tuple[Stroke, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "h")
 MOST = len(COLOURS) * len(STROKES)
 
-# Inches and points. A column of the usual two-column journals is 3.4 in wide.
-WIDTH, PAD, FONT = 3.4, 0.05, 7
+# Inches and points: a column and a page of the usual two-column journals.
+WIDTHS = {"column": 3.4, "page": 7.0}
+WIDTH, PAD, FONT = WIDTHS["column"], 0.05, 7
+# Narrower figures have no room for labels, and wider ones no page.
+_NARROWEST, _WIDEST = 2.5, 20.0
 # Share of the height for the caption.
 SHARE = 0.2
 _TIE = "\N{NO-BREAK SPACE}"
@@ -60,6 +64,23 @@ class Picture(Figure):
         # Half again as large as in print, in the browser's pixels of 1/96 inch.
         wide, tall = (round(1.5 * 96 * size) for size in self.get_size_inches())
         return file.getvalue(), {"width": wide, "height": tall}
+
+
+def check_width(width: object) -> float:
+    """Returns a width in inches, given as such or by a name of `WIDTHS`.
+
+    Raises:
+        ValueError: For anything else.
+    """
+    if isinstance(width, str) and width in WIDTHS:
+        return WIDTHS[width]
+    number = parse_number(width) if isinstance(width, str) else width
+    try:
+        return real("width", number, _NARROWEST, _WIDEST, "give a width in inches")
+    except Refusal:
+        inches = f"a number of inches in [{_NARROWEST:g}, {_WIDEST:g}]"
+        allowed = f"{', '.join(map(repr, WIDTHS))}, or {inches}"
+        refuse("width", width, allowed, "a column is 3.4 inches wide, a page 7")
 
 
 def make_panels(heights: Sequence[float], width: float = WIDTH) -> tuple[Figure, list[Axes]]:
@@ -168,15 +189,16 @@ def lay_out(
     *,
     fit: Callable[[], None] = lambda: None,
     height: float | None = None,
+    draws_caption: bool = True,
 ) -> Figure:
     """Lays out a figure: legend above the axes, caption below them; it grows by both.
 
     The whole caption becomes the figure's label, for `save_figure` and for who shows it as text;
-    what fits of it in a fifth of the height is drawn. ``handles`` are entries of the legend, or
-    lists of entries, each of which begins a line of its own. ``caption`` is its sentences, or
-    returns them once the axes have their place. ``fit`` adapts labels to the axes whenever their
-    place has changed. ``height`` is what the axes below each other are to have together, in inches,
-    without labels.
+    what fits of it in a fifth of the height is drawn, unless ``draws_caption`` is false.
+    ``handles`` are entries of the legend, or lists of entries, each of which begins a line of its
+    own. ``caption`` is its sentences, or returns them once the axes have their place. ``fit``
+    adapts labels to the axes whenever their place has changed. ``height`` is what the axes below
+    each other are to have together, in inches, without labels.
     """
     wide, tall = figure.get_size_inches()
     groups = [group for group in handles if isinstance(group, list)]
@@ -218,7 +240,10 @@ def lay_out(
         below = measure(sentences_tried)
         return below <= SHARE * (below + tall + above)
 
-    below = measure(_fit_sentences(sentences, fits))
+    shown = _fit_sentences(sentences, fits) if draws_caption else []
+    # Measuring sets the text.
+    below = measure(shown)
+    below = below if any(shown) else PAD
     place(tall, below)
     text.set_y(PAD / (below + tall + above))
     # The labels fit the places that they have now, at any resolution.

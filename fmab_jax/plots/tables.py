@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from fmab_jax.analysis.words import list_facts, write_number
+from fmab_jax.analysis.words import add_titles, list_facts, write_number
 from fmab_jax.errors import choice, did_you_mean, refuse
 from fmab_jax.plots import captions, style
 from fmab_jax.plots.style import measure_text, wrap_text
@@ -19,8 +19,8 @@ _VARIABLES = {"regret": "regret", "cost": "cost", "rounds": "rounds_made"}
 
 def check_finals(
     finals: xr.Dataset, metrics: Sequence[str], parameters: dict[str, str | None]
-) -> None:
-    """Refuses an incomplete table of final values, and unknown names."""
+) -> xr.Dataset:
+    """Returns a table of final values with titles; refuses an incomplete one, and unknown names."""
     for metric in metrics:
         choice("metric", metric, _VARIABLES, "choose one of these")
     remedy = "pass the final values of a sweep unchanged"
@@ -56,6 +56,7 @@ def check_finals(
     if hue and finals.sizes[hue] > style.MOST:
         allowed = f"a parameter of at most {style.MOST} values"
         refuse("hue", f"{hue} ({finals.sizes[hue]} values)", allowed, "select fewer of them")
+    return add_titles(finals)
 
 
 def read_values(coordinate: xr.DataArray) -> list[str | float]:
@@ -98,7 +99,9 @@ def write_caption(
         *sentences,
         *captions.describe_cell_exposures(finals),
         f"Peer links are counted on the {meters}" * bool(meters),
-        captions.describe_failures(captions.describe_cell_events(finals), [finals]),
+        captions.describe_failures(
+            captions.describe_cell_events(finals), captions.label_cells(finals)
+        ),
     ]
     if "undecided" in finals:
         caption += captions.describe_exploring(finals.undecided, finals.seeds)

@@ -125,6 +125,24 @@ def test_latex_has_no_letter_that_pdflatex_lacks(written, capsys):
     assert overviews._write_latex("10⁻⁶ ≥".replace(" ≥", "")) == "10$^{-6}$"
 
 
+def test_latex_has_words_for_a_paper(folder, capsys):
+    """Would catch names for programs in a paper, cells in other columns, or digits that are cut."""
+    grid = {"epsilon": [0.50000001, 0.5, None]}
+    outputs = [fmab.Output("seeds_used", "seeds in use", "seeds", lambda x: 1.0 + 0 * x["rounds"])]
+    data = fmab.sweep(
+        ["cdp", "kl_se"], **sizes.SMALL, horizon=2000, **grid, **SMALL, outputs=outputs
+    )
+    table = fmab.overview(data, columns=["algorithm", "epsilon", "regret", "seeds_used"])
+    assert table.headings[:2] == ("algorithm", "epsilon") and table.rows[0][0] == "cdp"
+    _, _, _, head, _, *rows = table.write("latex").split("\n")[:-2]
+    heads = "algorithm & privacy parameter $\\varepsilon$ & regret at T & seeds in use"
+    assert head == rf"{heads} (seeds) \\"
+    cells = [row.removesuffix(r" \\").split(" & ") for row in rows]
+    assert [row[0] for row in cells] == ["CDP-MAB"] * 3 + ["KL-SE"] * 3
+    assert [row[1] for row in cells] == ["0.50000001", "0.5", "no noise"] * 2
+    assert [row[2:] for row in cells] == [[*row[2:3], "1 $\\pm$ 0"] for row in table.rows]
+
+
 def test_bounds_say_that_they_are_capped(capsys):
     """Would catch parts that add up to more than their whole without a word."""
     out = said(capsys, "bounds cdp --agents 5 --arms 10 --horizon 1e3").out

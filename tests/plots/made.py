@@ -13,6 +13,8 @@ from fmab_jax.plots.audit import plot_audit
 from fmab_jax.plots.parameters import plot_heat, plot_parameter
 from fmab_jax.plots.pareto import plot_pareto
 from fmab_jax.plots.runs import plot_runs
+from fmab_jax.sweeps.grid import build_attributes
+from fmab_jax.sweeps.study import state
 
 LINEAR = 100 * np.arange(1, 101)
 
@@ -76,6 +78,30 @@ def result(
         }
         | attrs,
     )
+
+
+def scaled(factor, **more):
+    """Makes a result with so many times the regret."""
+    data = result(**more)
+    return data.assign(regret=factor * data.regret)
+
+
+def named(algorithms, **axes):
+    """Makes a sweep of algorithms, as `sweep` takes them, and of one more parameter."""
+    stated = state(algorithms, agents=50, arms=100, horizon=10**4, seeds=40, **axes)
+    sizes = [len(axis.values) for axis in stated.axes]
+    cells = [result(seed=seed) for seed in range(math.prod(sizes))]
+    size = sizes[1] if axes else 1
+    rows = [cells[i : i + size] for i in range(0, len(cells), size)]
+    data = xr.concat([xr.concat(row, "epsilon") for row in rows], "algorithm")
+    data = data if axes else data.isel(epsilon=0)
+    words = {"long_name": "algorithm", "symbol": "", "none": "none"}
+    coords = {"algorithm": ("algorithm", list(stated.axes[0].labels), words)}
+    if axes:
+        words = {"symbol": "ε", "none": "no noise"}
+        coords["epsilon"] = ("epsilon", axes["epsilon"], words)
+    data.attrs = build_attributes(stated)
+    return data.assign_coords(coords)
 
 
 def swept():
@@ -203,6 +229,7 @@ LONG = {
 FIGURES = {
     "runs large": lambda: plot_runs({"big": result(server=123_456, times=10**8 * LINEAR)}),
     "runs long": lambda: plot_runs(LONG),
+    "runs unlike": lambda: plot_runs({f"{x} times": scaled(x) for x in (1, 3, 300)}),
     "runs swept": lambda: plot_runs(swept(), kind="quantile", server_price=50),
     "audit": lambda: plot_audit(audit(), 1),
     "4x3": lambda: plot_parameter(

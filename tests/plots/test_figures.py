@@ -10,7 +10,19 @@ import xarray as xr
 from ledgers import make_gaussian_row
 from matplotlib.colors import to_rgb
 from matplotlib.text import Annotation
-from plots.made import BAND, EPSILONS, GRAPHS, LINEAR, caption, leaking, result, swept, table
+from plots.made import (
+    BAND,
+    EPSILONS,
+    GRAPHS,
+    LINEAR,
+    caption,
+    leaking,
+    named,
+    result,
+    scaled,
+    swept,
+    table,
+)
 
 import fmab_jax as fmab
 from fmab_jax.analysis.bands import confidence_band, lost_interval
@@ -438,6 +450,76 @@ def test_caption_of_several_runs_says_once_what_they_share():
     )
     assert "interval): few: 2 of 40 (0.611–16.9 %); many: 0 of 40 (0–8.81 %). Seeds that" in text
     assert "play a worse arm at T (95 % Clopper–Pearson interval): 0 of 40 (0–8.81 %). " in text
+
+
+def test_the_short_caption_says_whose_seeds_play_a_worse_arm():
+    """Would catch failures of one run that a total spreads over all of them."""
+
+    def describe(**failures):
+        cells = {
+            label: xr.Dataset({"worse_arm_played": number, "seeds": 40 if label < "e" else 60})
+            for label, number in failures.items()
+        }
+        return captions.describe_failures(["whole"], cells)
+
+    words = "play a worse arm at T"
+    assert describe(a=0, b=0) == ("whole",)
+    assert describe(a=3) == ("whole", f"3 of 40 seeds {words}", f"3 of 40 seeds {words}")
+    total = f"14 of 120 seeds {words}, in 2 of 3 configurations"
+    both = f"5 of 40 seeds of a, 9 of 40 seeds of c {words}"
+    assert describe(a=5, b=0, c=9) == ("whole", both, total)
+    total = f"32 of 220 seeds {words}"
+    long = f"{total}, most often 10 of 40 seeds of c"
+    assert describe(a=5, b=6, c=10, d=0, e=11)[1:] == (long, f"{total}, in 4 of 5 configurations")
+    finals = table(epsilon=EPSILONS, graph=[*GRAPHS, "a graph with quite a long name"], worse=7)
+    (short,), _ = style.read_caption(plot_parameter(finals, "epsilon", "graph"))
+    assert f"7 of 1000 seeds of ε = 0.1, complete {words}." in short
+
+
+@pytest.mark.parametrize("factor, scale", [(19.0, "linear"), (21.0, "log")])
+def test_runs_of_unlike_size_are_drawn_in_orders_of_magnitude(factor, scale):
+    """Would catch curves that a larger one flattens, or a line that begins at minus infinity."""
+    runs = {"a": scaled(1.0), "b": scaled(factor), "c": scaled(3.0)}
+    axes = plot_runs(runs).axes[0]
+    assert axes.get_yscale() == scale
+    low, high = axes.get_ylim()
+    assert (low == 0) == (scale == "linear")
+    for line, data in zip(axes.lines, runs.values(), strict=True):
+        mean = data.regret.mean("seed")
+        start = [0.0] if scale == "linear" else []
+        np.testing.assert_allclose(line.get_ydata(), [*start, *mean.values], rtol=1e-12)
+        assert len(line.get_xdata()) == len(line.get_ydata()) and mean[-1] < high
+        # Half of the curve at least is to be seen, and its end lies well above the axis.
+        if scale == "log":
+            assert (mean > low).mean() > 0.5
+            assert math.log(mean[-1] / low) / math.log(high / low) > 0.25
+    names = ticks(axes.yaxis)
+    assert sum("×" in name or "10" in name for name in names) >= 2 if scale == "log" else True
+
+
+def test_a_run_without_regret_lies_on_the_axis_beside_large_ones():
+    """Would catch a logarithm of 0."""
+    axes = plot_runs({"a": scaled(0.0), "b": scaled(1.0), "c": scaled(100.0)}).axes[0]
+    low, high = axes.get_ylim()
+    assert axes.get_yscale() == "symlog" and low < 0.0 and high > axes.lines[2].get_ydata()[-1]
+    assert (axes.lines[0].get_ydata() == 0.0).all()
+
+
+def test_algorithms_have_their_titles_in_legends():
+    """Would catch short names where people read titles, and labels of a user's that are lost."""
+    data = named(["cdp", "kl_se"], epsilon=[0.5, 1.0])
+    assert list(select_cells(data)) == [
+        *("CDP-MAB, ε = 0.5", "CDP-MAB, ε = 1", "KL-SE, ε = 0.5", "KL-SE, ε = 1")
+    ]
+    figure = plot_runs(data)
+    assert figure.legends[0].get_texts()[0].get_text() == "CDP-MAB, ε = 0.5"
+    assert "cdp" not in caption(figure) and "kl_se" not in caption(figure)
+    assert "titles" not in data.algorithm.attrs
+    own = {"cdp": fmab.cdp_mab(1.0), "ours": fmab.kl_se(1.0), "CDP": fmab.cdp_mab(2.0)}
+    labels = [label.partition(",")[0] for label in select_cells(named(own))]
+    assert labels == ["CDP-MAB", "ours", "CDP"]
+    own = {"cdp": fmab.cdp_mab(1.0), "CDP-MAB": fmab.cdp_mab(2.0)}
+    assert list(select_cells(named(own))) == ["cdp", "CDP-MAB"]
 
 
 BASE = fmab.Problem.uniform(20, 5)

@@ -11,6 +11,7 @@ import pytest
 from legibility import legible
 from matplotlib.colors import to_hex
 from plots.made import EDGES, FIGURES, WITH_IT, WITHOUT, audit, caption, result, table
+from refusals import refuses
 
 import fmab_jax as fmab
 from fmab_jax.plots import kinds, style
@@ -96,6 +97,48 @@ def test_every_kind_of_the_table_draws_what_can_be_read(name):
     kind, finals = kinds.KINDS[name], table(epsilon=[0.1, 1.0], graph=["ring", "star"])
     asked = {"x": "epsilon", "y": "graph", "hue": "graph", "metric": "regret", "level": 0.95}
     fits(kind.draw(result() if kind.curves else finals, asked | PRICES))
+
+
+def draw(name, **how):
+    """Draws a kind of figure from made-up results."""
+    kind, finals = kinds.KINDS[name], table(epsilon=[0.1, 1.0], graph=["ring", "star"])
+    asked = {"x": "epsilon", "y": "graph", "hue": "graph", "metric": "regret", "level": 0.95}
+    return kind.draw(result() if kind.curves else finals, asked | PRICES | how)
+
+
+@pytest.mark.parametrize("name", kinds.KINDS)
+@pytest.mark.as_users_see_it
+def test_every_kind_has_any_width_and_leaves_its_caption_out(name, tmp_path):
+    """Would catch a width that is not kept, letters of another size, or a caption that is lost."""
+    whole = caption(draw(name))
+    for width, inches in (("page", 7.0), ("2.8", 2.8)):
+        figure = draw(name, width=width)
+        legible(figure, inches, smallest=7, labels=("label1", "label2"))
+        bare = draw(name, width=width, caption=False)
+        legible(bare, inches, smallest=7, labels=("label1", "label2"))
+        assert [text.get_text() for text in bare.texts] == [""]
+        assert bare.get_figheight() < figure.get_figheight() - 0.2
+        # Labels of points depend on the room that there is.
+        assert caption(bare).partition(" labelled")[0] in (whole, whole.partition(" labelled")[0])
+    path = save_figure(bare, tmp_path / "a.png")
+    assert path.with_suffix(".txt").read_text("utf-8") == f"{caption(bare)}\n"
+
+
+@pytest.mark.parametrize("name", kinds.KINDS)
+@pytest.mark.parametrize(
+    "width", [2.49, 20.1, 0, -3.4, math.nan, math.inf, True, None, "wide", "", "7in", 1j, [3.4]]
+)
+def test_a_width_that_is_none_is_refused(name, width):
+    """Would catch a figure without room for its labels, or an error of matplotlib."""
+    allowed = r"must be 'column', 'page', or a number of inches in \[2.5, 20\]; a column is 3.4 in"
+    refuses(f"^width={re.escape(repr(width))}: {allowed}", draw, name, width=width)
+
+
+@pytest.mark.parametrize("name", kinds.KINDS)
+@pytest.mark.parametrize("value", [0, 1, "no", None])
+def test_a_caption_is_drawn_or_not(name, value):
+    """Would catch a text in place of a truth value that is read as one."""
+    refuses(f"^caption={value!r}: must be True or False", draw, name, caption=value)
 
 
 def test_both_densities_and_their_log_ratio_by_hand():
