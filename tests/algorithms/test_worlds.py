@@ -388,6 +388,7 @@ def test_segments_by_hand():
     with own_settings():
         ends = jnp.array([3, 3, 10])
         assert overlap(ends, jnp.int64(2), jnp.int64(7)).tolist() == [1, 0, 4]
+        assert overlap(ends, jnp.int64(0), jnp.int64(12)).tolist() == [3, 0, 7]
         assert find_segment(ends, jnp.array([1, 3, 4, 10, 11])).tolist() == [0, 0, 2, 2, 2]
 
 

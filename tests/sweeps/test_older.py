@@ -150,6 +150,15 @@ STUDIES = {
         *("cdp", {"epsilon": [0.5, 1]}),
         {"low": fmab.Problem(MEANS, 4), "high": fmab.Problem(MEANS[::-1], 4)},
     ),
+    "messages": lambda: ({"a": fmab.cdp_mab(epsilon_message=2), "b": fmab.kl_se(1)}, SIZES),
+    "means, absent": lambda: (
+        *("cdp", {"epsilon": [0.5, 1]}),
+        fmab.Problem(MEANS, 4, presence="absent:0.2"),
+    ),
+    "presences": lambda: (
+        *("cdp", {"epsilon": 1}),
+        {"all": fmab.Problem(MEANS, 4), "some": fmab.Problem(MEANS, 4, presence="absent:0.2")},
+    ),
     "laws": lambda: (
         ("kl_se", {"epsilon": 1, "mechanism": ["laplace", "gaussian"], "delta": 1e-3})
         + (fmab.Problem(MEANS, 4),)
@@ -163,14 +172,17 @@ STUDIES = {
 
 @pytest.mark.parametrize("case", STUDIES)
 def test_leaks_are_found_again_by_the_study(case):
-    """Would catch a study that is read as another one: labels, "none", epsilons by agent, sizes."""
+    """Would catch a study that is read as another one: labels, "none", epsilons by agent, sizes,
+
+    epsilons of a message, or of agents that are all there.
+    """
     algorithm, swept, *problem = STUDIES[case]()
     study = state(algorithm, *problem, **swept, horizon=100, seeds=2, times=3)
     header = grid.build_header(study, {})
     data = results.dataset(chunks.Results(header, chunks.Memory(), []), "", partial=True)
     assert {*NAMES} <= {*data.variables}
     found = older.add_known_leaks(data.drop_vars(NAMES))
-    if case == "sizes":  # a study does not say which label has which
+    if case in ("sizes", "presences"):  # a study does not say which label has which
         assert "leak_messages" not in found
         return
     xr.testing.assert_identical(found, data)
@@ -178,3 +190,26 @@ def test_leaks_are_found_again_by_the_study(case):
     for place in ({name: 1 for name in data.seeds.dims}, dict.fromkeys(data.seeds.dims, [0])):
         part = data.isel(place)
         xr.testing.assert_identical(older.add_known_leaks(part.drop_vars(NAMES)), part)
+
+
+def test_seeds_that_were_joined_are_of_no_known_study(folder):
+    """Would catch the leak of one study, told of seeds of others, where a join keeps its number."""
+    bare = netcdf.load(folder / "means.nc")
+    assert "leak_messages" in older.add_known_leaks(bare.copy())
+    joined = xr.concat(
+        [bare, bare], "seed", data_vars="minimal", coords="minimal", combine_attrs="override"
+    )
+    assert joined.seeds.item() == bare.sizes["seed"] == joined.sizes["seed"] // 2
+    assert "leak_messages" not in older.add_known_leaks(joined)
+
+
+def test_leaks_are_unknown_where_one_of_several_algorithms_is():
+    """Would catch the leaks of those that are known under the labels of all."""
+    algorithms, sizes = STUDIES["labels"]()
+    study = state(algorithms, **sizes, horizon=100, seeds=2, times=3)
+    header = grid.build_header(study, {})
+    data = results.dataset(chunks.Results(header, chunks.Memory(), []), "", partial=True)
+    description = json.loads(data.attrs["study"])
+    description["algorithm"][1]["algorithm"] = "nobody"
+    bare = data.drop_vars(NAMES).assign_attrs(study=json.dumps(description))
+    assert "leak_messages" not in older.add_known_leaks(bare)
