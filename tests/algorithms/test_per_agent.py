@@ -23,7 +23,8 @@ from fmab_jax.core import keys
 from fmab_jax.core.exchanges import Viewer
 from fmab_jax.core.per_agent import PerAgent
 from fmab_jax.core.scope import own_settings
-from fmab_jax.draws import ByAgent, Groups, OnReport
+from fmab_jax.draws import ByAgent, Groups, OnReport, choose
+from fmab_jax.draws.base import Round
 from fmab_jax.parameters import ViewKind, parameter
 
 ALPHA, SEEDS, DELTA = 1e-6, 60_000, 1e-6
@@ -581,3 +582,29 @@ def test_plug_in_with_budgets():
     drawn, _ = sample_noise(Budgets(epsilon=LEAKS), ALIKE, True)
     wanted = slow_noise(1.0 / np.array(LEAKS), np.full(5, 0.2), 5, False)
     assert compare(drawn[:, 0], wanted) > ALPHA
+
+
+def test_groups_of_agents_draw_numbers_of_their_own():
+    """Would catch a group that draws the numbers of another one: rewards that go together."""
+    arms, agents = 1000, 6
+    means = 0.5 + 0.01 * np.arange(agents)[:, None] + np.zeros(arms)
+    problem = fmab.Problem(means, rewards="gaussian:1")
+    algorithm = fmab.hdp_mab(None, components="2,4:complete", weights="components")
+    drawer = choose(algorithm, problem, algorithm.exchange(agents), agents, True, True)
+    assert isinstance(drawer, Groups) and len(drawer.sizes) == 2
+    with own_settings():
+        key = keys.seed_key(jnp.uint32(0), jnp.uint32(5))
+        instance = problem.bind().draw(key, jnp.int64(1000))
+        rewards, noise = keys.stream_keys(key, jnp.int32(1), keys.REWARD, keys.NOISE)
+        one, pulls = jnp.int32(1), jnp.float64(400.0)
+        round_ = Round(one, pulls, pulls, jnp.int64(400 * arms), rewards, noise, jnp.float64(1.0))
+        places = {"arm": jnp.arange(arms, dtype=jnp.uint32), "alive": jnp.ones(arms, bool)}
+
+        @jax.jit
+        def sample(drawer, instance, round_):
+            return drawer.sample(places | drawer.compute_constants(instance), round_)
+
+        sums = sample(drawer, instance, round_)
+    first, second = np.asarray(sums["rewards"]).T
+    assert scipy.stats.pearsonr(first, second).pvalue > ALPHA
+    assert first.std() > 1.0 and second.std() > 1.0
