@@ -574,7 +574,6 @@ class Liars(fmab.Presence):
 @pytest.mark.parametrize("trim", [0.29, 0.5])
 def test_trimmed_means_of_certain_rewards_by_hand(trim):
     """Would catch a median of an even number of agents that is over none, 28 of 29 messages that
-
     are dropped, and a corrupted agent that counts another pull than it made.
     """
     # The first arm always pays; 29 agents say that it pays nothing, and the others say so too.
@@ -606,7 +605,6 @@ class LateLiars(fmab.Presence):
 
 def test_no_arm_leaves_in_a_round_that_hears_nobody():
     """Would catch arms that leave by a sum that was never opened, once another round is heard; and
-
     an arm that is worse, or lost, counted before anything is decided.
     """
 

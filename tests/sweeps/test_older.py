@@ -173,7 +173,6 @@ STUDIES = {
 @pytest.mark.parametrize("case", STUDIES)
 def test_leaks_are_found_again_by_the_study(case):
     """Would catch a study that is read as another one: labels, "none", epsilons by agent, sizes,
-
     epsilons of a message, or of agents that are all there.
     """
     algorithm, swept, *problem = STUDIES[case]()
