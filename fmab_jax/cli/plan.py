@@ -137,7 +137,7 @@ def execute(call: Call[Options]) -> None:
     problem = _read_problem(options)
     names = [*FILES, *[AVERAGE] * (len(options.means) > 1)]
     if options.out is not None:
-        _check_files(Path(options.out), names)
+        names = _check_files(Path(options.out), names)
     with ExitStack() as stack:
         stack.enter_context(rename_fields(store="out"))
         answer = plan(
@@ -167,7 +167,7 @@ def execute(call: Call[Options]) -> None:
     command = write_command(answer.algorithm, problem, options, call.plugins)
     document = build_document(answer, command)
     document |= {"plan": shlex.join(["fmab", *call.words]), "setting": _describe(problem, options)}
-    document["files"] = names
+    document["files"] = [] if options.out is None else names
     files = [] if options.out is None else _write_files(Path(options.out), answer, document)
     if len(options.means) > 1:
         files.append(_write_means(Path(options.out or "", AVERAGE), problem))
@@ -189,10 +189,11 @@ def _connect(options: Options, stack: ExitStack) -> Client | None:
     return stack.enter_context(cluster.connect(options.scheduler))
 
 
-def _check_files(folder: Path, names: Sequence[str]) -> None:
-    """Refuses a folder with files of these names, unless a plan in it wrote them."""
+def _check_files(folder: Path, names: list[str]) -> list[str]:
+    """Returns the names with those that an earlier plan wrote; refuses files that none wrote."""
     from fmab_jax.planning.answers import FILE, read_document
 
+    written: list[str] = []
     others = [name for name in names if os.path.lexists(folder / name)]
     if others:
         with suppress(Refusal):
@@ -201,6 +202,7 @@ def _check_files(folder: Path, names: Sequence[str]) -> None:
     if others:
         allowed = f"a folder where no {', '.join(others)} of something else lies"
         refuse("out", str(folder), allowed, "name another one, or move the file")
+    return list(dict.fromkeys([*names, *written]))
 
 
 def _write_files(folder: Path, answer: Plan, document: dict[str, object]) -> list[Path]:

@@ -173,11 +173,14 @@ def test_a_file_that_no_plan_wrote_is_not_replaced(folder, tmp_path, capsys, mon
 
 
 def test_a_plan_replaces_its_own_files(folder):
-    """Would catch a plan that refuses the folder in which it goes on."""
+    """Would catch a plan that refuses the folder in which it goes on, and a lost list of files."""
     words = [*WORDS, "--candidates", str(folder.parent / "study.toml"), "--out", str(folder)]
     before = json.loads((folder / "plan.json").read_text())
     assert before["files"] == ["plan.json", "race.png", "race.txt"]
     assert all((folder / name).exists() for name in before["files"])
+    # As if an earlier plan of several files of means had written their average.
+    before["files"].append("means.csv")
+    (folder / "plan.json").write_text(json.dumps(before))
     assert main(words) == 0
     after = json.loads((folder / "plan.json").read_text())
     assert {**after, "elapsed_s": 0, "plan": ""} == {**before, "elapsed_s": 0, "plan": ""}
