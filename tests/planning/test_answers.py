@@ -12,7 +12,7 @@ from fmab_jax.cli.main import find, main
 from fmab_jax.cli.options import parse
 from fmab_jax.cli.plan import Options, write_command
 from fmab_jax.planning.answers import NO_COMMAND, read_document
-from fmab_jax.planning.candidates import Setting, list_candidates
+from fmab_jax.planning.candidates import Setting, list_candidates, write_call
 
 WORDS = ["plan", "--agents", "5", "--arms", "2", "--horizon", "300", "--max-seeds", "200"]
 STUDY = """
@@ -212,6 +212,7 @@ def test_a_command_runs_the_configuration_of_the_answer():
     parts = fmab.hdp_mab(epsilon_message=1, network="complete", partition=LONG)
     command = write_command(parts, problem, options)
     assert "--partition 0,3,6," in command and read_command(command) == parts
+    assert main([*shlex.split(command)[1:], "--seeds", "2", "--dry-run"]) == 0
 
 
 def test_an_answer_without_a_command_says_so(folder, tmp_path, capsys, monkeypatch):
@@ -226,6 +227,9 @@ def test_an_answer_without_a_command_says_so(folder, tmp_path, capsys, monkeypat
         fmab.hdp_mab(epsilon_message=1, components=rings),
     ):
         assert write_command(algorithm, problem, options) == ""
+    # A figure of the race draws the label of a graph, whatever its file is called.
+    named.name = "a\udcff\x00\n.txt"
+    assert write_call(fmab.ddp_mab(1.0, graph=named), is_whole=True).isprintable()
     monkeypatch.setattr("fmab_jax.cli.plan.write_command", lambda *_: "")
     words = [*WORDS, "--candidates", str(folder.parent / "study.toml"), "--out", str(folder)]
     assert main(words) == 0
