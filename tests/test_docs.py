@@ -1,10 +1,12 @@
 """The pages for people: their Python runs, their commands parse, and their links lead somewhere."""
 
 import hashlib
+import json
 import math
 import re
 import shlex
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -244,6 +246,29 @@ def test_the_page_of_meanings_has_every_algorithm():
     page = (ROOT / "docs/semantics.md").read_text("utf-8")
     for name, owner in base.load_shipped().items():
         assert owner.title in page or f"`{name}_mab`" in page, name
+
+
+def test_no_line_of_code_is_cut_on_the_site():
+    """Would catch a command whose end a reader of the site does not see: the first is long."""
+    style = (ROOT / "docs/site/style.css").read_text("utf-8")
+    assert re.search(r"^\.md-typeset \.highlight pre > code \{ white-space: pre-wrap;", style, re.M)
+
+
+def test_the_readme_says_what_the_notebooks_need():
+    """Would catch a notebook that imports what neither the package nor the README's line brings."""
+    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    (line,) = re.findall(r"for the notebooks, `pip install \"\.\[(\w+)\]\" jupyterlab`", readme)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    needed = [*project["dependencies"], *project["optional-dependencies"][line]]
+    there = {re.split(r"[^\w-]", name)[0] for name in needed}
+    there |= {"fmab_jax", "pandas", "IPython"}  # pandas comes with xarray, IPython with jupyterlab
+    for path in sorted((ROOT / "docs/tutorials").glob("*.ipynb")):
+        cells = json.loads(path.read_text("utf-8"))["cells"]
+        code = "\n".join("".join(x["source"]) for x in cells if x["cell_type"] == "code")
+        used = set(re.findall(r"^\s*(?:import|from) (\w+)", code, re.M)) - sys.stdlib_module_names
+        assert used <= there, (path.name, used - there)
+        if "write_report" in code or "fmab report" in code:
+            assert line == "report"
 
 
 def test_formulas_of_the_page_of_meanings_are_those_of_the_code():

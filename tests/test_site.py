@@ -34,6 +34,14 @@ def test_every_public_name_has_a_place_in_the_reference(site):
     assert shown == {name for name in fmab.__all__ if name != "__version__"}
 
 
+def test_the_first_command_is_wrapped(site):
+    """Would catch a command outside of the blocks whose long lines the style wraps."""
+    home = (site / "index.html").read_text("utf-8")
+    (block,) = [part for part in home.split("<pre>") if "--log-time" in part]
+    assert home.partition(f"<pre>{block}")[0].endswith('<div class="highlight">')
+    assert "site/style.css" in home
+
+
 def test_pages_ask_the_network_for_nothing(site):
     """Would catch a font, a script or a style that a page takes from somebody else's server."""
     asks = re.compile(r'(?:<script[^>]* src|<link[^>]* rel="stylesheet"[^>]* href)="(https?:)?//')
