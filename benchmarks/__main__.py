@@ -137,6 +137,8 @@ def machine() -> dict[str, Any]:
     import jax
     import numpy
 
+    import fmab_jax as fmab
+
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     model = platform.processor() or platform.machine()
     if Path("/proc/cpuinfo").exists():
@@ -149,6 +151,7 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "jax": jax.__version__,
         "numpy": numpy.__version__,
+        "version": fmab.__version__,
         "date": time.strftime("%Y-%m-%d"),
     }
 

@@ -26,6 +26,7 @@ import numpy as np
 
 import fmab_jax as fmab
 from benchmarks import report, rivals
+from experiments import runs
 from fmab_jax.core.scope import own_settings
 from fmab_jax.run import compilation, configs
 
@@ -198,7 +199,7 @@ def page(results: dict[str, Any]) -> str:
     """Returns the part of docs/gpu.md that comes from figures."""
     told = [
         f"Measured on {results['date']} on one {results['device']} beside {results['cores']} cores,"
-        f" jax {results['jax']}, fmab_jax after {results['version']}; programs: the best of"
+        f" jax {results['jax']}; programs: the best of"
         f" {results['turns']} turns, calls: the better of two. T = 10^6, 50 agents, 100 arms,"
         " epsilon = 1, 100 recorded slots, where nothing else is said.",
         "",
@@ -214,6 +215,7 @@ def page(results: dict[str, Any]) -> str:
     told += ["", "| a call, from its start to its end | first, s | again, s |", "|---|---:|---:|"]
     for name, (first, *again) in results["calls"].items():
         told.append(f"| {name} | {first:.2f} | {min(again):.2f} |")
+    told += ["", runs.write_runs({"": (results["version"], results["date"])})]
     return "\n".join(told)
 
 

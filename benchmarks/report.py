@@ -7,6 +7,8 @@ import statistics
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from experiments import runs
+
 PAPER = "paper's instance, T = 10^6"
 SWEEP = "sweep of 100 configurations, 1,000 seeds each, T = 10^6"
 SUMMARY = "10^6 seeds of one configuration, summarised, T = 10^6"
@@ -170,6 +172,7 @@ def text(results: dict[str, Any]) -> str:
         for name, found in results["programs"].items()
     ]
     lines += _table(["program, from its start to its end", "seconds"], rows)
+    lines += ["", runs.write_runs({"": (told["version"], told["date"])})]
     return "\n".join(lines)
 
 
@@ -199,7 +202,9 @@ def short(results: dict[str, Any], gpu: dict[str, Any] | None = None) -> str:
         f"Where agents are alike, an expert's NumPy script does {expert:,.0f} trials a second on "
         f"the two cores, and a plain JAX script {gpu['rival']['trials_per_s']:,.0f} on the GPU."
     )
-    return f"{table}\n\n{scripts} {_first(results)}"
+    machines = {"the two cores": results["machine"], f"the {gpu['device']}": gpu}
+    dates = runs.write_runs({name: (of["version"], of["date"]) for name, of in machines.items()})
+    return f"{table}\n\n{scripts} {_first(results)} {dates}"
 
 
 def _first(results: dict[str, Any]) -> str:

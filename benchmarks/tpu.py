@@ -23,6 +23,7 @@ import jax
 
 import fmab_jax as fmab
 from benchmarks import report
+from experiments import runs
 from fmab_jax.run import compilation, configs
 
 RESULTS = Path(__file__).with_name("tpu.json")
@@ -84,7 +85,8 @@ def page(results: dict[str, Any]) -> str:
         f"The programs of all {len({name.partition(',')[0] for name in took})} algorithms compile"
         f" for a TPU v5e (`python -m benchmarks tpu --compile-only`, {results['date']}, jax"
         f" {results['jax']}, {results['cores']} cores): `cdp` in {took['cdp']:.0f} s, the slowest,"
-        f" `{slowest}`, in {took[slowest]:.0f} s."
+        f" `{slowest}`, in {took[slowest]:.0f} s. "
+        + runs.write_runs({"": (results["version"], results["date"])})
     )
 
 
@@ -109,6 +111,7 @@ def main(given: Sequence[str] | None = None) -> None:
     results = {
         "date": time.strftime("%Y-%m-%d"),
         "jax": jax.__version__,
+        "version": fmab.__version__,
         "cores": os.cpu_count(),
         "compile_s": took,
     }

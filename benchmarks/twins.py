@@ -29,6 +29,7 @@ import scipy.optimize
 import scipy.stats
 
 import fmab_jax as fmab
+from experiments import runs
 from fmab_jax.algorithms.base import collect_algorithms
 from fmab_jax.errors import refuse
 from fmab_jax.files import whole_file
@@ -263,7 +264,8 @@ def page(results: dict[str, Any]) -> str:
     lines += [
         f"Trials a second: the package in batches of {_TRIALS:,} on all cores, the twin in one "
         f"process, on the same small instance{'; other work went on beside them' * results['busy']}"
-        f". Made by `python -m benchmarks.twins`; {machine}.",
+        f". Made by `python -m benchmarks.twins`; {machine}. "
+        f"{runs.write_runs({'': (results['version'], results['date'])})}",
         "",
         "| algorithm | setting | M | K | T | runs of the twin | seeds | smallest p | mean, % | "
         "law, % | trials/s | of the twin |",
@@ -311,6 +313,7 @@ def main(given: Sequence[str] | None = None) -> None:
         results["machine"] = (
             f"{platform.processor() or platform.machine()}, Python {platform.python_version()}"
         )
+    results["version"], results["date"] = fmab.__version__, time.strftime("%Y-%m-%d")
     busy = os.getloadavg()[0] > 0.5
     results["busy"] = bool(results.get("busy", False) and asked.names) or busy
     for name in wanted:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,12 @@ def _write_day(moment: datetime) -> str:
 def describe(folder: Path, names: Iterable[str]) -> str:
     """Returns the line of some tables: which version computed them, and when."""
     rows: dict[str, dict[str, Any]] = {r["table"]: r for r in common.read_rows(folder / FILE)}
-    texts = {name: f"{rows[name]['version']} on {rows[name]['date']}" for name in sorted(names)}
+    return write_runs({n: (rows[n]["version"], rows[n]["date"]) for n in sorted(names)})
+
+
+def write_runs(runs: Mapping[str, tuple[str, str]]) -> str:
+    """Writes the version and the day of runs, by what they computed."""
+    texts = {name: f"{version} on {date}" for name, (version, date) in runs.items()}
     return f"Computed by fmab_jax {seen.grouped(texts)}."
 
 

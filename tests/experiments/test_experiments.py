@@ -457,6 +457,7 @@ def test_short_names_mean_their_experiments():
     short = [f"fig{n:02}" for n in range(4, 14)] + ["table1", "table2"]
     others = {"readings", "audit", "claims", "pages"}
     others |= {"theory_runs", "worlds", "linear", "noises", "conditions", "race_coverage", "plans"}
+    others |= {"choices"}
     others |= {*ARENA}
     assert {command.find_name(name) for name in short} | others == set(command.NAMES)
     others |= {"fig09_graphs"}

@@ -4,6 +4,7 @@ import csv
 import json
 import math
 import os
+import re
 from pathlib import Path
 
 import jax
@@ -123,6 +124,10 @@ def test_speeds_say_what_the_benchmarks_measured():
     assert inside("docs/performance.md") == report.text(results)
     assert inside(gpu.PAGE) == gpu.page(of_gpu)
     assert inside(tpu.PAGE, tpu.BEGIN) == tpu.page(of_tpu)
+    dated = (("README.md", report.BEGIN), ("docs/performance.md", report.BEGIN))
+    dated += ((gpu.PAGE, report.BEGIN), (tpu.PAGE, tpu.BEGIN))
+    line = r"Computed by fmab_jax \d+\.\d+\.\d+ on \d{4}-\d\d-\d\d.*\.$"
+    assert all(re.search(line, inside(*place)) for place in dated)
     assert {name.partition(",")[0] for name in of_tpu["compile_s"]} == set(collect_algorithms())
 
 
@@ -139,7 +144,7 @@ def test_the_end_of_a_search_is_no_power():
     share = twins.least_difference(spread, sizes)
     assert 2 * share / (1 + share) == pytest.approx(twins.least_distance(sizes), rel=1e-3)
     assert twins.least_difference(np.where(spread < 150.0, 150.0, spread), sizes) is None
-    page = twins.page({"rows": ROW, "machine": "", "busy": False})
+    page = twins.page({"rows": ROW, "machine": "", "busy": False, "version": "x", "date": "x"})
     assert "| 1 of 2 | – | 18 |" in page
 
 
@@ -241,7 +246,8 @@ def made_up_benchmarks():
         "sweep of 100 configurations, 1,000 seeds each, T = 10^6": [20.0],
         "10^6 seeds of one configuration, summarised, T = 10^6": [12.0],
     }
-    machine = dict.fromkeys(("date", "cores", "processor", "python", "jax", "numpy"), "x")
+    machine = dict.fromkeys(("version", "date", "cores", "processor", "python", "jax"), "x")
+    machine["numpy"] = "x"
     seconds = {n: {"seconds": found, "peak_bytes": 900 * 2**20} for n, found in programs.items()}
     return {"machine": machine, "turns": 3, "cases": cases, "programs": seconds}
 
@@ -292,7 +298,7 @@ def test_tables_of_speeds_have_their_units(tmp_path):
     assert "|  | expert, 2 processes | 400 trials/s | 2.50 | 3 |  |" in lines
     assert "| first result of CDP-MAB, nothing cached | 5.0 |" in lines
     assert "| T = 10^9, time over that of T = 10^5 | at most 1.3 x | 1.25 x | met |" in lines
-    device = {"device": "GPU", "rival": {"trials_per_s": 2000.4}}
+    device = {"device": "GPU", "version": "2", "date": "y", "rival": {"trials_per_s": 2000.4}}
     device["cases"] = {label: {"trials_per_s": 9000.4} for label in report.SHORT.values()}
     short = report.short(results, device).splitlines()
     assert short[0] == "| fmab_jax | two CPU cores | one GPU |"
@@ -303,6 +309,7 @@ def test_tables_of_speeds_have_their_units(tmp_path):
     )
     assert "takes 5.0 to 8.0 s, depending on the algorithm, where" in short[-1]
     assert "and 1.5 to 2.5 s where" in short[-1]
+    assert short[-1].endswith("fmab_jax x on x (the two cores), 2 on y (the GPU).")
     page, readme = tmp_path / "page.md", tmp_path / "README.md"
     for path in (page, readme):
         path.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n", "utf-8")
