@@ -518,7 +518,7 @@ def test_algorithms_have_their_titles_in_legends():
     own = {"cdp": fmab.cdp_mab(1.0), "ours": fmab.kl_se(1.0), "CDP": fmab.cdp_mab(2.0)}
     labels = [label.partition(",")[0] for label in select_cells(named(own))]
     assert labels == ["CDP-MAB", "ours", "CDP"]
-    own = {"cdp": fmab.cdp_mab(1.0), "CDP-MAB": fmab.cdp_mab(2.0)}
+    own = {"cdp": fmab.cdp_mab(1.0), "CDP-MAB": fmab.kl_se(2.0)}
     assert list(select_cells(named(own))) == ["cdp", "CDP-MAB"]
 
 
