@@ -17,7 +17,7 @@ from fmab_jax.analysis.leaks import NOISE, at_leak, measure_leak
 from fmab_jax.core import normal
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import Refusal, count, flag, format_quantity, real, refuse
-from fmab_jax.files import check_path
+from fmab_jax.files import check_folder, check_path
 from fmab_jax.parameters import VIEWS, parameters_of
 from fmab_jax.planning.candidates import Setting, check_setting, select_candidates, write_call
 from fmab_jax.planning.pruning import prune
@@ -225,6 +225,7 @@ def _check_folder(store: object) -> Path:
         refuse("store", str(folder), "a folder, not a file", "name another one")
     if (folder / "run.json").exists():
         refuse("store", str(folder), "a folder of plans, not of a sweep", "name another one")
+    check_folder("store", folder)
     return folder
 
 

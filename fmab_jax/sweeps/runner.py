@@ -117,8 +117,8 @@ def sweep(
 
     Raises:
         ValueError: If a value is refused, the study does not fit memory or disk, the store holds
-            another study, or somebody else is writing.
-        OSError: If the store cannot be written; what was written stays.
+            another study or is a folder that cannot be written, or somebody else is writing.
+        OSError: If a chunk cannot be written; what was written stays.
         ConnectionError: If the client's scheduler is lost; what was written stays.
         ChildProcessError: If a client's workers died again and again over one chunk.
 

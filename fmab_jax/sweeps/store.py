@@ -134,9 +134,16 @@ class Store:
             # Within a file the later line wins, since clocks may jump; across files, the clock.
             for chunk, put in last.items():
                 newest[chunk] = max(newest.get(chunk, put), put, key=lambda item: item[0])
-        files = {path.stem for path in (self.path / "chunks").glob("*.npz")}
-        self._refuse_links(f"chunks/{chunk}.npz" for chunk in files & set(newest))
-        return [newest[chunk][1] for chunk in sorted(files & set(newest))], damage
+        files, links = set(), []
+        with suppress(FileNotFoundError), os.scandir(self.path / "chunks") as items:
+            for item in items:
+                chunk, ending = os.path.splitext(item.name)
+                if ending == ".npz" and chunk in newest:
+                    files.add(chunk)
+                    # A listing knows links without a look at each file.
+                    links += [] if item.is_file(follow_symlinks=False) else [f"chunks/{item.name}"]
+        self._refuse_links(links)
+        return [newest[chunk][1] for chunk in sorted(files)], damage
 
     def put(self, chunk: str, arrays: Mapping[str, np.ndarray], facts: Record) -> Entry:
         """Writes a chunk and then its manifest line; replaces a chunk of that name.

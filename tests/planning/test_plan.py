@@ -3,6 +3,7 @@
 import html
 import json
 import math
+import os
 import re
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 import fmab_jax as fmab
 from fmab_jax.cli.main import main
 from fmab_jax.errors import Refusal, format_quantity
+from fmab_jax.planning import plan as plan_module
 from fmab_jax.planning.candidates import (
     Setting,
     check_candidates,
@@ -546,6 +548,15 @@ def test_a_folder_of_something_else_is_refused(tmp_path, capsys, name):
     capsys.readouterr()
     assert main(words) == 2
     assert re.search(r"--out \S+: must be a folder", capsys.readouterr().err)
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_a_plan(tmp_path, monkeypatch):
+    """Would catch a plan that races, and cannot keep its first trials."""
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write everywhere
+    monkeypatch.setattr(plan_module, "select_candidates", None)  # as long as a race
+    with pytest.raises(Refusal, match="store=.*/new': must be a folder that can be written; "):
+        fmab.plan(PROBLEM, 100, leak=1, candidates=FIELD[:2], store=tmp_path / "new")
+    assert not list(tmp_path.iterdir())
 
 
 def test_trials_are_not_written_outside_the_folder_of_a_plan(tmp_path):
