@@ -201,7 +201,7 @@ def test_a_reduction_that_cannot_be_one_is_refused():
     line = f"outputs='{name}': must be left out, or given with"
     refuses(line, fmab.sweep, "cdp", **options | {"keep": "curves"}, outputs=[risk])
     for part, function, line in (
-        ("add", lambda state, values: state[:3], r"arrays \[\(3,\)\]: must be as init"),
+        ("add", lambda state, values: state[:3], r"arrays int64 \(3,\): must be as init"),
         ("finish", lambda state: state, r"an array \(34558,\): must be an array \(3,\)"),
         ("add", lambda state, values: 1 / 0, "ZeroDivisionError"),
     ):
