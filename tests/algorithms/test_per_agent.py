@@ -23,7 +23,7 @@ from fmab_jax.core import keys
 from fmab_jax.core.exchanges import Viewer
 from fmab_jax.core.per_agent import PerAgent
 from fmab_jax.core.scope import own_settings
-from fmab_jax.draws import ByAgent, Groups, OnReport, choose
+from fmab_jax.draws import ByAgent, Groups, OnReport, SplitArms, choose
 from fmab_jax.draws.base import Round
 from fmab_jax.parameters import ViewKind, parameter
 
@@ -608,3 +608,15 @@ def test_groups_of_agents_draw_numbers_of_their_own():
     first, second = np.asarray(sums["rewards"]).T
     assert scipy.stats.pearsonr(first, second).pvalue > ALPHA
     assert first.std() > 1.0 and second.std() > 1.0
+
+
+def test_agents_that_share_an_arm_are_counted_by_hand():
+    """Would catch an agent too many, or one too few, whose noise is in an arm's sum."""
+    with own_settings():
+        for agents, active, pulls in ((3, 2, 3), (4, 3, 8), (5, 2, 7), (2, 5, 4), (7, 3, 1)):
+            slots = -(-active * pulls // agents)
+            parts = np.arange(active * pulls).reshape(active, pulls) // slots
+            arms = {"alive": jnp.ones(active, bool), "rank": jnp.arange(active, dtype=jnp.int32)}
+            round_ = Round(*[None] * 7)._replace(slots=jnp.int64(slots), fresh=jnp.float64(pulls))
+            found = SplitArms.count_parts(None, arms, round_)
+            assert found.tolist() == [len({*row}) for row in parts.tolist()]
