@@ -1,10 +1,13 @@
 """What an algorithm promises of every trial, by outcomes that break one promise each."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
-from refusals import refused
+from altered import altered
+from refusals import refused, refuses
 
+import fmab_jax as fmab
 from fmab_jax.core.trials import Outcome
 from fmab_jax.errors import Refusal
 from fmab_jax.run import contract
@@ -88,3 +91,14 @@ def test_an_outcome_of_another_shape_or_type_is_refused(what):
         with pytest.raises(Refusal, match=r"^x breaks the contract of algorithms: ") as caught:
             contract.check_outcome(case, 3, "x")
     assert line in str(caught.value)
+
+
+def test_a_radius_that_is_no_number_is_refused():
+    """Would catch a run in which no arm ever leaves, because each comparison with NaN is false."""
+
+    def radius(epoch):
+        return epoch.pulls * jnp.nan
+
+    broken = altered(fmab.cdp_mab, radius=staticmethod(radius))
+    problem = fmab.Problem([0.9, 0.1], agents=3)
+    refuses("regret nan of seed 0", fmab.simulate, broken(1.0), problem, 2000, 2)
