@@ -200,9 +200,9 @@ def real(
         Refusal: If the value is not a real number in the range.
     """
     allowed = f"a number in {'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
-    remedy = _as_share(value, low, high) or remedy
     if not _is_real(value):
-        refuse(field, value, allowed, _without_commas(value, remedy))
+        share = _suggest_share(value, low, high)
+        refuse(field, value, allowed, share or _without_commas(value, remedy))
     try:
         # A float32 is read as the decimal number it prints, such as 0.07.
         number = float(str(value)) if isinstance(value, np.floating) else float(value)
@@ -214,7 +214,7 @@ def real(
     above = number > low if open_low else number >= low
     below = number < high if open_high else number <= high
     if not (above and below):
-        refuse(field, value, allowed, remedy)
+        refuse(field, value, allowed, _suggest_share(number, low, high) or remedy)
     return number
 
 
@@ -427,16 +427,16 @@ def _without_commas(value: object, remedy: str) -> str:
     return "write decimals after a point, and no commas" if comma else remedy
 
 
-def _as_share(value: object, low: float, high: float) -> str:
+def _suggest_share(value: object, low: float, high: float) -> str:
     """Returns the remedy for a share that may be meant in per cent, such as 95 or 20%; or ""."""
-    number: object = value
-    if is_text := isinstance(value, str) and value.endswith("%"):
+    if isinstance(value, str) and value.endswith("%"):
         number = parse_number(value[:-1].strip())
-    # Below 2 a number is rather a slip than a percentage.
-    least = -math.inf if is_text else max(2.0, high)
-    if not _is_real(number) or not least <= number <= 100 or not (is_text or high <= 10):
+    else:
+        # A number between 1 and 2 is rather a slip; above 10, ranges are none of shares.
+        number = value if isinstance(value, float) and high <= 10 and 2 <= value <= 100 else None
+    if number is None or not low <= number / 100 <= high:
         return ""
-    return f"write {number:g} % as {number / 100:g}" if low <= number / 100 <= high else ""
+    return f"write {number:g} % as {number / 100:g}"
 
 
 def _is_real(value: object) -> TypeGuard[float]:
