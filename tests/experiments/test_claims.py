@@ -12,7 +12,7 @@ import pytest
 import xarray as xr
 from legibility import rows_of
 
-from experiments import claims, common, figures, verdicts
+from experiments import claims, common, figures, runs, verdicts
 from experiments.claims_unjudged import UNJUDGED
 from experiments.verdicts import FAILS, HOLDS, NOT_REACHED, OPEN, Data, Finding, Measured
 
@@ -305,8 +305,11 @@ def test_published_verdicts_are_those_of_their_findings(tmp_path):
         found = [read_finding(lines) for lines in conditions.values()]
         stated = next(iter(conditions.values()))[0]["verdict"]
         assert verdicts.write_verdict(found) == stated
-    (tmp_path / "claims.csv").write_bytes(PAGE.with_name("claims.csv").read_bytes())
-    assert claims.write_page(tmp_path).read_text("utf-8") == PAGE.read_text("utf-8")
+    for name in ("claims.csv", "runs.csv"):
+        (tmp_path / name).write_bytes(PAGE.with_name(name).read_bytes())
+    page = claims.write_page(tmp_path)
+    runs.write_line(page)
+    assert page.read_text("utf-8") == PAGE.read_text("utf-8")
 
 
 @pytest.mark.parametrize(
