@@ -53,6 +53,16 @@ def change(*place, to=None, drop=False):
     return apply
 
 
+def rename(label):
+    """Returns a change of the label of the answer, wherever it stands."""
+
+    def apply(document):
+        for row in (document, *document["looks"]):
+            row["label"] = label
+
+    return apply
+
+
 HUGE = 10**300
 FORGERIES = {
     **{f"no {name}": change(name, drop=True) for name in ("label", "looks", "setting", "bits")},
@@ -72,7 +82,7 @@ FORGERIES = {
     "text for a flag": change("race", 0, "survives", to="yes"),
     "negative seeds": change("looks", 0, "seeds", to=-200),
     "half a seed": change("race", 0, "seeds", to=200.5),
-    "label that no figure draws": change("label", to="a\x00b"),
+    "label that no figure draws": rename("a\udcff"),
     "half a letter": change("looks", 0, "label", to="\ud800"),
     "no looks": change("looks", to=[]),
     "answer without looks": change("label", to="ucb1()"),

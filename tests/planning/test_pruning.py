@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
 import fmab_jax as fmab
@@ -37,6 +38,21 @@ def test_a_horizon_within_the_first_epoch_has_no_lower_bound(horizon):
         low, high = bound_regret(algorithm, setting)
         assert low == 0.0 and high > 0.0
     assert prune(check_candidates(FIELD, setting), setting)[1] == []
+
+
+def test_agents_that_differ_have_the_bound_of_their_theorem():
+    """Would catch the bound of agents that are alike for some of those whose means differ."""
+    rows = np.array([[0.9, 0.1, 0.1]] * 5) + 0.05 * np.array([[-2], [-1], [0], [1], [2]]) * [
+        -1,
+        1,
+        1,
+    ]
+    problem = fmab.Problem(rows)
+    assert not problem.homogeneous and np.allclose(rows.mean(axis=0), [0.9, 0.1, 0.1])
+    alike, unlike = (
+        bound_regret(FIELD[1], SETTING._replace(problem=x)) for x in (PROBLEM, problem)
+    )
+    assert alike[0] == pytest.approx(unlike[0]) and alike[1] < unlike[1]
 
 
 def test_a_class_with_other_equations_has_no_bounds():
