@@ -458,8 +458,8 @@ def _radius_choice(numbers: Numbers) -> str:
     return (
         "No theorem covers CDP-MAB with a smaller radius (`scale=`). With × 0.2, "
         f"{alike[LOST]} of {int(alike['seeds']):,} seeds lost the best arm. Where agents differ, "
-        f"{differ[LOST]} of {int(differ['seeds']):,} did; its regret is {_regret(differ)} there, "
-        f"and that of KL-SE, which has a theorem and lost {rival[LOST]}, is {_regret(rival)}."
+        f"its regret is {_regret(differ)}, and {differ[LOST]} of {int(differ['seeds']):,} seeds lost "
+        f"the best arm; KL-SE, which has a theorem, has {_regret(rival)}, and {rival[LOST]} lost."
     )
 
 

@@ -44,29 +44,6 @@ def test_exactly_this_leaks_or_the_algorithm_is_refused(name, view):
     assert find_leak(algorithm, 50, view) == pytest.approx(2, rel=1e-9)
 
 
-def test_a_leak_with_a_delta_is_solved_at_it():
-    """Would catch a leak at the usual delta, whatever delta is asked for."""
-    for name, delta in (("kl_se", 1e-3), ("cdp", 1e-9)):
-        found = fmab.at_leak(name, 1, agents=20, mechanism="gaussian", delta=delta)
-        assert 1 - 1e-9 <= find_leak(found, 20, delta=delta) <= 1
-        assert abs(find_leak(found, 20) - 1) > 0.1
-
-
-def test_a_leak_that_noise_cannot_have_is_refused(monkeypatch):
-    """Would catch a configuration that leaks more than was asked for, or far less."""
-    line = "^leak=10000.0: must be one that kl_se can have in the view of messages, nearest 462.3"
-    refuses(line, fmab.at_leak, "kl_se", 10_000.0, agents=20, mechanism="skellam")
-
-    def measure(*arguments):
-        found = measure_leak(*arguments)
-        return found._replace(epsilon=max(found.epsilon, 2.0))
-
-    # As of an algorithm that also sends something whose noise is fixed.
-    monkeypatch.setattr("fmab_jax.analysis.leaks.measure_leak", measure)
-    refuses("^leak=1: must be one that .* nearest 2; ", fmab.at_leak, "kl_se", 1, agents=20)
-    assert fmab.at_leak("kl_se", 3, agents=20).epsilon == 3
-
-
 def test_a_sum_leaks_less_than_its_messages():
     """Would catch a sum that is counted as a message: 50 noises hide more than one."""
     message, summed = (fmab.at_leak("kl_se", 2, agents=50, view=v) for v in ("messages", "sum"))
