@@ -458,8 +458,9 @@ def _radius_choice(numbers: Numbers) -> str:
     return (
         "No theorem covers CDP-MAB with a smaller radius (`scale=`). With × 0.2, "
         f"{alike[LOST]} of {int(alike['seeds']):,} seeds lost the best arm. Where agents differ, "
-        f"its regret is {_regret(differ)}, and {differ[LOST]} of {int(differ['seeds']):,} seeds lost "
-        f"the best arm; KL-SE, which has a theorem, has {_regret(rival)}, and {rival[LOST]} lost."
+        f"its regret is {_regret(differ)}, and {differ[LOST]} of {int(differ['seeds']):,} seeds "
+        "lost the best arm; KL-SE, which has a theorem, has "
+        f"{_regret(rival)}, and {rival[LOST]} lost it."
     )
 
 
