@@ -101,11 +101,11 @@ def describe(rows: Sequence[Mapping[str, Any]]) -> str:
                 laws = find_least(rows, view, title, leak)
                 leaks.setdefault(" or ".join(laws), []).append(f"{leak:g}")
             texts = [
-                laws if len(at) == len(LEAKS) else f"{laws} at {seen.listed(at)}"
+                f"{laws} noise at {'every leak' if len(at) == len(LEAKS) else seen.listed(at)}"
                 for laws, at in leaks.items()
             ]
-            parts.append(f"with {title} {', '.join(texts)}")
-        sentences.append(f"Where {words} ε, the least regret is {'; '.join(parts)}.")
+            parts.append(f"{title} has the least regret with {', '.join(texts)}")
+        sentences.append(f"Where {words} ε, {'; '.join(parts)}.")
     return f"{' '.join(sentences)} Between laws that are joined by “or” the runs do not decide."
 
 

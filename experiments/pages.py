@@ -458,9 +458,9 @@ def _radius_choice(numbers: Numbers) -> str:
     return (
         "No theorem covers CDP-MAB with a smaller radius (`scale=`). With × 0.2, "
         f"{alike[LOST]} of {int(alike['seeds']):,} seeds lost the best arm. Where agents differ, "
-        f"its regret is {_regret(differ)}, and {differ[LOST]} of {int(differ['seeds']):,} seeds "
-        "lost the best arm; KL-SE, which has a theorem, has "
-        f"{_regret(rival)}, and {rival[LOST]} lost it."
+        f"the regret of × 0.2 is {_regret(differ)}, and {differ[LOST]} of "
+        f"{int(differ['seeds']):,} seeds lost the best arm; KL-SE, which has a theorem, has "
+        f"{_regret(rival)}, and {'none' if rival[LOST] == '0' else rival[LOST]} lost it."
     )
 
 
@@ -474,8 +474,8 @@ def _sum_choice() -> str:
     }
     (leak,) = leaks
     return (
-        f"An agent of a secure sum knows its own share of the noise, and is told {leak:.4f} of "
-        "another's reward."
+        "An agent of a secure sum knows its own share of the noise, so another agent's reward "
+        f"leaks {leak:.4f} to it."
     )
 
 
@@ -578,8 +578,9 @@ def _noises(numbers: Numbers) -> str:
         noises.describe(rows),
         f"At a leak of {least:g}, the regret with Gaussian noise over that with Laplace noise is "
         f"{gaussian['messages']} where single messages are read, and {gaussian['sum']} where only "
-        "the sum is seen. CDP-MAB goes by a deviation, which is exact for Gaussian noise; KL-SE "
-        "uses the whole law of the sum.",
+        "the sum is seen. CDP-MAB uses a bound of the noise. For Gaussian noise it is √2 times "
+        "smaller than the bound of the paper for Laplace noise of the same variance. KL-SE uses "
+        "the whole law of the sum.",
         f"At a message's leak of {most:g}, noise in whole numbers is mostly no noise: it is 0 in "
         f"{zeros} of the sums that messages hold. Continuous noise is never 0.",
     )

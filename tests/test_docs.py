@@ -294,7 +294,7 @@ def test_formulas_of_the_page_of_meanings_are_those_of_the_code():
     assert r"65 means $\sin^2(i \pi / 128)$" in page and r"$\sin^2((i + 1/2) \pi / 32)$" in page
     assert evidence._EDGES == pytest.approx(np.sin(np.arange(65) * math.pi / 128) ** 2)
     assert evidence._MEANS == pytest.approx(np.sin((np.arange(16) + 0.5) * math.pi / 32) ** 2)
-    assert r"$i$-th ends with slot $\lfloor i T / S \rfloor$" in page
+    assert r"segment $i$ ends with slot $\lfloor i T / S \rfloor$" in page
     ends = fmab.Drifting(2).ends(jnp.asarray(1000))
     assert ends.tolist() == [333, 666, 1000]
     # With arms shared out the first epoch is that of one agent: its pulls are of all together.

@@ -109,12 +109,12 @@ def execute(call: Call[Options]) -> None:
     print(f"\n{legend}")
     if path is not None:
         from fmab_jax.plots.audit import plot_audit
-        from fmab_jax.plots.runs import list_files, save_figure
+        from fmab_jax.plots.runs import list_figure_files, save_figure
 
         with rename_fields(path="out"):
             figure = plot_audit(report)
             save_figure(figure, path, overwrite=options.overwrite)
-        call.files.extend(list_files(figure, path))
+        call.files.extend(list_figure_files(figure, path))
         for file in call.files:
             print("wrote", file)
     for finding in report.findings:

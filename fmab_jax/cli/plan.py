@@ -209,7 +209,7 @@ def _write_files(folder: Path, answer: Plan, document: dict[str, object]) -> lis
     """Writes the document and the figure of the race, in place of those of an earlier plan."""
     from fmab_jax.planning.answers import FIGURE, FILE
     from fmab_jax.plots.race import plot_race
-    from fmab_jax.plots.runs import list_files, save_figure
+    from fmab_jax.plots.runs import list_figure_files, save_figure
 
     path, picture = folder / FILE, folder / FIGURE
     figure = plot_race(answer.looks, answer.label, answer.infeasible)
@@ -217,7 +217,7 @@ def _write_files(folder: Path, answer: Plan, document: dict[str, object]) -> lis
     with whole_file(path) as temporary:
         temporary.write_text(json.dumps(document, indent=1), "utf-8")
     save_figure(figure, picture, overwrite=True)
-    return [path, *list_files(figure, picture)]
+    return [path, *list_figure_files(figure, picture)]
 
 
 def _write_means(path: Path, problem: Problem) -> Path:

@@ -94,7 +94,7 @@ def execute(call: Call[Options]) -> None:
                 raise
             raise Refusal.line(f"{visible(options.folder)}: {error}") from None
         plots.save_figure(figure, Path(path), overwrite=options.overwrite)
-    call.files.extend(plots.list_files(figure, Path(path)))
+    call.files.extend(plots.list_figure_files(figure, Path(path)))
     for file in call.files:
         print("wrote", file)
 

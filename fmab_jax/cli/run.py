@@ -156,7 +156,7 @@ def _write_figure(data: xr.Dataset, options: Options, kind: str, path: Path) -> 
         settings |= {"x": x, "hue": hue[0] if hue else None}
     figure = draw(kind, data, settings)
     plots.save_figure(figure, path, overwrite=options.overwrite)
-    return plots.list_files(figure, path)
+    return plots.list_figure_files(figure, path)
 
 
 def _choose_paths(

@@ -191,7 +191,7 @@ def list_candidates(setting: Setting) -> tuple[list[Candidate], list[str]]:
                 notes[f"left out: {owner.title or owner.name}, {reason}"] = ""
                 continue
             candidate = describe(algorithm, setting)
-            if excess := find_excess(algorithm, setting):
+            if excess := describe_excess_leak(algorithm, setting):
                 notes[f"left out: {candidate.label}, which leaks {excess}"] = ""
                 continue
             candidates[algorithm] = candidate
@@ -229,7 +229,7 @@ def check_candidates(algorithms: object, setting: Setting) -> list[Candidate]:
         if algorithm in [other.algorithm for other in candidates]:
             continue
         _check(candidate, setting)
-        if excess := find_excess(algorithm, setting):
+        if excess := describe_excess_leak(algorithm, setting):
             allowed = "configurations that leak at most "
             allowed += f"{setting.leak:g} in the view of {setting.view}"
             text = write_call(algorithm, is_whole=True)
@@ -255,7 +255,7 @@ def _tell_apart(candidates: list[Candidate]) -> list[Candidate]:
     ]
 
 
-def find_excess(algorithm: Algorithm, setting: Setting) -> str:
+def describe_excess_leak(algorithm: Algorithm, setting: Setting) -> str:
     """Returns the leak of an algorithm that leaks more than is allowed, in words; "" for others."""
     if setting.leak is None:
         return ""

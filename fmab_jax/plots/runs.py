@@ -209,7 +209,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], overwrite: bool = 
     if ending not in (".png", ".pdf"):
         refuse("path", str(path), "a file name ending in .png or .pdf", "change the ending")
     words = f"{figure.get_label()}\n".encode(errors="replace")
-    texts = list_files(figure, path)[1:]
+    texts = list_figure_files(figure, path)[1:]
     refuse_taken(path, overwrite)
     for text in texts:
         if not (text.is_file() and text.read_bytes() == words):
@@ -224,7 +224,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], overwrite: bool = 
     return path
 
 
-def list_files(figure: Figure, path: Path) -> list[Path]:
+def list_figure_files(figure: Figure, path: Path) -> list[Path]:
     """Returns which files `save_figure` writes: the picture, and the caption if there is one."""
     return [path, path.with_suffix(".txt")] if figure.get_label() else [path]
 
