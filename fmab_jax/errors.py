@@ -33,6 +33,8 @@ _SYNONYMS = {
     "clients": "agents",
     "players": "agents",
     "actions": "arms",
+    "confidence": "level",
+    "seed": "root_seed",
     "repetitions": "seeds",
     "trials": "seeds",
 }
@@ -273,8 +275,10 @@ def did_you_mean(
     """
     options = list(options)
     synonym = _SYNONYMS.get(word) if isinstance(word, str) else None
-    if synonym in options:
-        return f"did you mean {form(synonym)}?"
+    for option in options:
+        # Options of the command line have hyphens.
+        if option.replace("-", "_") == synonym:
+            return f"did you mean {form(option)}?"
     matches = difflib.get_close_matches(word[:40], options, n=1) if isinstance(word, str) else []
     return f"did you mean {form(matches[0])}?" if matches else default
 

@@ -25,6 +25,8 @@ NO_COMMAND = (
 )
 
 _MOST_BYTES = 1 << 26
+# Rivals that a text names.
+_MOST_NAMED = 8
 # Figures can show numbers up to this size.
 _LARGEST = 1e100
 
@@ -242,8 +244,10 @@ def write_answer(answer: Plan, command: str) -> list[str]:
         for label, purpose, regret in answer.front
     ]
     if not answer.holds and len(answer.survivors) > 1:
-        names = ", ".join(answer.survivors[:8])
-        lines += textwrap.wrap(f"Not surely worse: {names}", 80)
+        rivals = [label for label in answer.survivors if label != answer.label]
+        names, rest = ", ".join(rivals[:_MOST_NAMED]), len(rivals) - _MOST_NAMED
+        more = f", and {rest} more" if rest > 0 else ""
+        lines += textwrap.wrap(f"Not surely worse: {names}{more}", 80)
     if not answer.holds:
         lines.append(
             "The race goes on with a larger --time or --max-seeds; --out keeps its trials."

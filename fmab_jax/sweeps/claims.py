@@ -28,23 +28,33 @@ def header_in(store: Store) -> Record | None:
 
 
 def open_existing(
-    store: str | os.PathLike[str], results: Results, allow_changes: Collection[str]
+    store: str | os.PathLike[str],
+    results: Results,
+    allow_changes: Collection[str],
+    *,
+    is_alone: bool,
 ) -> None:
     """Adds the chunks that a store lists for a study; refuses a store of another study."""
     if os.path.lexists(store):
         hidden = os.path.isdir(store) and all(name.startswith(".") for name in os.listdir(store))
         if not hidden:
             folder = Store(store)
-            _compare(folder, results.header, allow_changes)
+            _compare(folder, results.header, allow_changes, is_alone)
             results.replace_entries(folder, folder.entries()[0])
     # A later reader of the store must be able to load its outputs.
     from_study(results.header["study"].get("outputs", []))
 
 
-def _compare(folder: Store, header: Record, allow_changes: Collection[str]) -> Record | None:
-    """Returns the store's header; refuses a field that differs and may not."""
+def _compare(
+    folder: Store, header: Record, allow_changes: Collection[str], is_alone: bool
+) -> Record | None:
+    """Returns the store's header; refuses a field that differs and may not.
+
+    A study that was refused while it ran leaves a header without chunks, which is replaced, unless
+    it may be that of another worker.
+    """
     old = header_in(folder)
-    if old is None:
+    if old is None or (is_alone and not folder.entries()[0]):
         return None
     old_fields, new_fields = ({**record["study"], **record["made_by"]} for record in (old, header))
     for name in allow_changes:
@@ -90,7 +100,7 @@ def register_study(
     for _ in range(100):
         try:
             with Store(folder.path).lock_writer("header"):
-                old = _compare(folder, header, allow_changes)
+                old = _compare(folder, header, allow_changes, is_alone)
                 # A worker of an older study with fewer seeds must not lower the number.
                 is_older = old is not None and old["seeds"] > header["seeds"] and not is_alone
                 if old != header and not is_older:

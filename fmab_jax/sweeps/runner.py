@@ -192,7 +192,7 @@ def run(
         header = build_header(study, versions)
         computed_cells = Results(header, Memory(), [], study.outputs)
         if path is not None:
-            open_existing(path, computed_cells, changes)
+            open_existing(path, computed_cells, changes, is_alone=worker is None)
             check_folder("store", path)
         plan = work.plan(computed_cells, path)
         reporter.report_plan(plan)

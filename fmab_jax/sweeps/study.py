@@ -52,7 +52,7 @@ _ENGINE = (*cache.ENGINE, "analysis/summary.py")
 # Numbers of agents within this factor are padded to one program.
 _MAX_PADDING = 16
 # Seeds for which a world of one's own is checked.
-_WORLD_SEEDS = 64
+_WORLD_SEEDS = 1000
 Owner = TypeVar("Owner")
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -225,6 +226,17 @@ def test_another_study_is_refused_in_a_used_store(whole):
         line = rf"^{field}=.*: must be .*, as in the store .*run; "
         refuses(line, fmab.sweep, maker, problem, seeds=20, store=whole, **variant)
     assert files(whole) == before
+
+
+def test_a_study_that_computed_nothing_holds_no_store(tmp_path, whole):
+    """Would catch a study that was refused while it ran, and whose mended form is refused, too."""
+    shutil.copytree(whole, tmp_path / "run")
+    for path in (tmp_path / "run/chunks").iterdir():
+        path.unlink()
+    changed = {"store": tmp_path / "run", "problem": fmab.Problem.uniform(4, 3)}
+    # A worker's header may be that of a study whose first chunk is not done.
+    refuses("^problem=|^agents=", swept, worker=(1, 2), **changed)
+    assert (swept(**changed).attrs["agents"], swept(**changed).attrs["compilations"]) == (4, 0)
 
 
 def test_another_version_is_refused_in_a_used_store(whole, monkeypatch):

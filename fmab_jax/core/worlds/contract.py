@@ -87,7 +87,7 @@ def _check_means(
     )
     ends = (np.broadcast_to(x, means.shape)[tuple(place)] for x in (low, high))
     allowed = "in [{:g}, {:g}]".format(*ends)
-    refuse(field, PlainText(text), allowed, "mend it, such as with jnp.clip")
+    refuse(field, PlainText(text), allowed, "mend it; jnp.clip cuts numbers, and keeps NaN")
 
 
 @jax.jit
