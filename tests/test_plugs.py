@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import runpy
 import shutil
+import statistics
 import sys
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 import plugs
 import pytest
+import scipy.stats
 from altered import altered
 from refusals import refused, refuses
 
@@ -708,12 +711,75 @@ def test_two_classes_of_one_name_are_two_mechanisms(monkeypatch):
         assert fmab.find_leak(algorithm, agents=3, view="sum") == leak
 
 
+def make_noise(factor):
+    """Makes a class, whose text does not say the factor."""
+
+    @dataclass(frozen=True)
+    class Noise(fmab.Mechanism):
+        name, title, scales = "made", "made", True
+
+        def sample(self, words, lane, scale, draw=0):
+            return factor * scale * (fmab.core.keys.uniform(*words, lane, draw) - 0.5)
+
+        def epsilon(self, scale, count, delta):
+            return 1.0 / scale
+
+    return Noise()
+
+
+def test_classes_that_a_function_makes_are_told_apart_by_what_they_hold():
+    """Would catch noise of one factor given for noise of another, since their source is one."""
+    algorithms = [fmab.kl_se(1.0, mechanism=make_noise(factor)) for factor in (1.0, 30.0, 1.0)]
+    base_class = type(make_noise(1.0))
+    for factor in (1, 2):
+        owner = dataclass(frozen=True)(type("Noise", (base_class,), {"factor": factor}))
+        algorithms.append(fmab.kl_se(1.0, mechanism=owner()))
+    hashes = [state(x, FEW, horizon=50, seeds=2).points[0].hash for x in algorithms]
+    assert hashes[0] == hashes[2] and len(set(hashes)) == 4
+
+
+def test_a_program_in_a_package_counts_with_its_neighbours(tmp_path, monkeypatch, capsys):
+    """Would catch `python -m package.program` for which an edit beside it does not count."""
+    (tmp_path / "fmab_test_own").mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    program = "from fmab_jax.core import plugins\nfrom fmab_test_own import more\n"
+    program += "class Mine:\n    pass\nprint(plugins.source_digest(Mine))\n"
+    for name, text in {"__init__": "", "program": program}.items():
+        (tmp_path / f"fmab_test_own/{name}.py").write_text(text, encoding="utf-8")
+    for value in (1, 2):
+        (tmp_path / "fmab_test_own/more.py").write_text(f"VALUE = {value}\n", encoding="utf-8")
+        forget_helpers()
+        runpy.run_module("fmab_test_own.program", run_name="__main__", alter_sys=True)
+    forget_helpers()
+    assert len({*capsys.readouterr().out.split()}) == 2
+
+
+def test_a_helper_that_cannot_be_parsed_may_be_left_out(helped):
+    """Would catch a plug-in refused for a module that it does without."""
+    (helped / "fmab_test_legacy.py").write_text("print 1\n", encoding="utf-8")
+    text = "try:\n    import fmab_test_legacy\nexcept SyntaxError:\n    pass\n"
+    (helped / "mine.py").write_text(HELPED + text, encoding="utf-8")
+    before = plugins.source_digest(load(helped / "mine.py"))
+    (helped / "fmab_test_legacy.py").write_text("print 2\n", encoding="utf-8")
+    assert plugins.source_digest(load(helped / "mine.py")) != before
+
+
+def test_libraries_are_not_read(monkeypatch):
+    """Would catch an output whose identity is that of a version of SciPy or Python."""
+    monkeypatch.setattr(plugins, "_read_module", None)
+    for function in (statistics.mean, scipy.stats.gmean, np.maximum, jnp.sum):
+        assert plugins.code_digest(function) == plugins.code_digest(function)
+
+
 @pytest.mark.parametrize(
     "function",
     [
         "double",
         "jax.jit(double)",
         "functools.partial(times, factor=FACTOR)",
+        "functools.partial(apply, double)",
+        "compiled",
+        "lambda record: TABLE[0] @ Settings.factors @ record['regret'][:, -1:].T",
         "lambda record: double(record)",
         "Callable()",
         "Callable().call",
@@ -729,6 +795,11 @@ def test_what_a_typed_output_reads_counts(monkeypatch, function):
             "import functools, jax, fmab_jax\n"
             "def times(record, factor):\n    return factor * record['regret'][:, -1]\n"
             "def double(record):\n    return times(record, FACTOR)\n"
+            "def apply(function, record):\n    return function(record)\n"
+            "@jax.jit\ndef scaled(x):\n    return FACTOR * x\n"
+            "def compiled(record):\n    return [scaled(x) for x in record['regret'][:, -1]]\n"
+            "TABLE = [jax.numpy.ones(3000)]\n"
+            "class Settings:\n    factors = jax.numpy.ones((3000, 1)).at[1500].set(FACTOR)\n"
             "class Callable:\n    def __call__(self, record):\n        return double(record)\n"
             "    def call(self, record):\n        return double(record)\n"
             f"OUTPUT = fmab_jax.Output('typed', 'typed', '', {function})\n",

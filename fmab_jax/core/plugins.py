@@ -67,18 +67,11 @@ class Source(NamedTuple):
     helpers: tuple[Helper, ...] = ()
 
 
-# Packages whose version a store states, and Python's own: no part of a plug-in's identity.
-_LIBRARIES = (
-    "abc",
-    "builtins",
-    "fmab_jax",
-    "functools",
-    "jax",
-    "jaxlib",
-    "math",
-    "numpy",
-    "operator",
-    "typing",
+# What is installed beside users' code is no part of a plug-in's identity.
+_LIBRARIES = ("builtins", "fmab_jax", "jax", "jaxlib", "numpy")
+_INSTALLED = tuple(
+    Path(sysconfig.get_path(name)).resolve()
+    for name in ("stdlib", "platstdlib", "purelib", "platlib")
 )
 _sources: dict[str, Source] = {}
 # Helpers by name, as imported; the files may have changed since.
@@ -201,8 +194,12 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        helper = _helpers.get(fullname)
-        return None if helper is None else _state_module(fullname, helper.path, helper.content)
+        if helper := _helpers.get(fullname):
+            return _state_module(fullname, helper.path, helper.content)
+        if any(name.startswith(f"{fullname}.") for name in _helpers):
+            # A folder without __init__.py.
+            return ModuleSpec(fullname, None, is_package=True)
+        return None
 
 
 def _state_module(name: str, path: str, content: bytes) -> ModuleSpec:
@@ -240,9 +237,8 @@ def _reach_modules(root: Path, content: bytes, package: str = "") -> list[Helper
         content: The text.
         package: Dotted name of the package of the file; only its modules count then.
     """
-    # In a folder of installed packages, every import of a package would count.
-    installed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
-    has_packages = bool(package) or str(root) not in installed
+    if not package and root.resolve() in _INSTALLED:
+        return []
     reached: dict[str, Helper] = {}
     pending = [(content, package)]
     while pending:
@@ -253,9 +249,9 @@ def _reach_modules(root: Path, content: bytes, package: str = "") -> list[Helper
                 continue
             if package and outermost != package.partition(".")[0]:
                 continue
-            if file.with_name(f"{file.name}.py").is_file() and (has_packages or not inner):
+            if file.with_name(f"{file.name}.py").is_file():
                 file, within = file.with_name(f"{file.name}.py"), ".".join((outermost, *inner)[:-1])
-            elif has_packages and (file / "__init__.py").is_file():
+            elif (file / "__init__.py").is_file():
                 file, within = file / "__init__.py", name
             else:
                 continue
@@ -267,7 +263,11 @@ def _reach_modules(root: Path, content: bytes, package: str = "") -> list[Helper
 def _list_imports(content: bytes, package: str) -> set[str]:
     """Returns the dotted names that a text of a package imports anywhere, and their packages."""
     names = set[str]()
-    for node in ast.walk(ast.parse(content)):
+    try:
+        tree = ast.parse(content)
+    except (SyntaxError, ValueError):  # whoever imports it gets the error
+        return names
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -318,57 +318,67 @@ def _collect_classes(parts: Iterable[object]) -> list[type]:
 def source_digest(owner: type) -> str:
     """Returns a hash of the source of a user's class; "" for a class of this package.
 
-    It includes helpers of the file. A class without source is hashed by its compiled code.
+    It includes helpers of the file. A class without source is hashed by its compiled code, and by
+    all that this reads.
     """
+    try:
+        _read_module(sys.modules[owner.__module__])
+    except (OSError, TypeError, KeyError):
+        # In a notebook what a class reads may change.
+        return _compute_digest(owner)
     # Type checkers take a class with fields to be unhashable.
-    return _source_digest(typing.cast(Hashable, owner))
+    return _find_digest(typing.cast(Hashable, owner))
 
 
 @functools.cache
-def _source_digest(owner: type) -> str:
+def _find_digest(owner: type) -> str:
+    return _compute_digest(owner)
+
+
+def _compute_digest(owner: type) -> str:
     digest = hashlib.sha256()
     helpers: dict[str, bytes] = {}
-    owners = [x for x in owner.__mro__ if x.__module__.partition(".")[0] not in _LIBRARIES]
+    own_package = owner.__module__.partition(".")[0]
+    owners = [x for x in owner.__mro__ if not _is_library(x.__module__, own_package)]
     for base in owners:
         try:
             text, own_helpers = _read_module(sys.modules[base.__module__])
         except (OSError, TypeError, KeyError):
-            for name, value in sorted(vars(base).items()):
-                digest.update(f"{name}={_describe_value(value)};".encode())
-                digest.update(_describe_globals(value, base.__module__).encode())
+            digest.update(_describe(base, {}).encode())
             continue
         digest.update(text)
         helpers |= own_helpers
+        if not _is_stated(base):
+            digest.update(_describe(base, {}).encode())
     digest.update(_describe_helpers(helpers))
     return digest.hexdigest()[:12] if owners else ""
 
 
 def code_digest(*parts: object) -> str:
-    """Returns a hash of functions, their modules with helpers, and of texts.
+    """Returns a hash of functions, of all that they read, and of texts."""
+    return hashlib.sha256(_describe(parts, {}).encode()).hexdigest()[:12]
 
-    It includes the closures and defaults of a function.
+
+def _is_library(name: str, own_package: str = "") -> bool:
+    """Tells whether a module is installed, and not of the package of a plug-in."""
+    outermost = name.partition(".")[0]
+    if outermost == own_package and outermost not in _LIBRARIES:
+        return False
+    if outermost in _LIBRARIES or outermost in sys.builtin_module_names:
+        return True
+    file = getattr(sys.modules.get(name), "__file__", None)
+    return file is not None and any(map(Path(file).resolve().is_relative_to, _INSTALLED))
+
+
+def _is_stated(owner: FunctionType | type) -> bool:
+    """Tells whether a class or function is the one of its name in its module.
+
+    A lambda is not, and neither is what a function makes.
     """
-    digest = hashlib.sha256()
-    for part in parts:
-        while isinstance(part, functools.partial):
-            digest.update(repr((part.args, sorted(part.keywords.items()))).encode())
-            part = part.func
-        part = inspect.unwrap(part) if callable(part) else part  # of jax.jit
-        digest.update(_describe_value(part).encode())
-        closure = [cell.cell_contents for cell in getattr(part, "__closure__", None) or ()]
-        closure.append(getattr(part, "__defaults__", None))
-        digest.update(repr([_describe_value(x) for x in closure]).encode())
-        name = getattr(part, "__module__", None) or ""
-        if name in sys.modules and name.partition(".")[0] not in _LIBRARIES:
-            try:
-                text, helpers = _read_module(sys.modules[name])
-                digest.update(text + _describe_helpers(helpers))
-            except (OSError, TypeError):  # no source
-                own = inspect.getattr_static(type(part), "__call__", None)
-                for function in (part, own):
-                    digest.update(_describe_globals(function, name).encode())
-                digest.update(_describe_value(own).encode())
-    return digest.hexdigest()[:12]
+    value: object = sys.modules.get(owner.__module__)
+    for name in owner.__qualname__.split("."):
+        value = getattr(value, name, None)
+    return value is owner
 
 
 def _read_module(module: ModuleType) -> tuple[bytes, dict[str, bytes]]:
@@ -384,11 +394,11 @@ def _read_module(module: ModuleType) -> tuple[bytes, dict[str, bytes]]:
     else:
         helper = _helpers.get(module.__name__)
         content = helper.content if helper else inspect.getsource(module).encode()
-        file = inspect.getfile(module)
-        depth = module.__name__.count(".") + (Path(file).name == "__init__.py")
-        root = Path(file).parents[depth if package else 0]
-        reached = _reach_modules(root, content, package)
-        helpers = tuple(_helpers.get(each.name, each) for each in reached)
+        folders = Path(inspect.getfile(module)).absolute().parents
+        root = folders[len(package.split(".")) if package else 0]
+        helpers = tuple(
+            _helpers.get(found.name, found) for found in _reach_modules(root, content, package)
+        )
     text = importlib.util.decode_source(content)
     return (text if text.endswith("\n") else text + "\n").encode(), {
         helper.name: helper.content for helper in helpers
@@ -400,38 +410,87 @@ def _describe_helpers(helpers: dict[str, bytes]) -> bytes:
     return b"".join(f"\n{name}.py\n".encode() + helpers[name] for name in sorted(helpers))
 
 
-def _describe_globals(function: object, module: str, known: frozenset[str] = frozenset()) -> str:
-    """Returns a text of what a function of a notebook reads outside itself."""
-    function = getattr(function, "fget", getattr(function, "__func__", function))
-    if not isinstance(function, FunctionType):
+def _describe(value: object, seen: dict[int, object]) -> str:
+    """Returns a text of a value and of all that it reads, equal in every process.
+
+    Args:
+        value: A function, class, module, array, container or plain value.
+        seen: Functions, classes, modules and objects that are described already, by address.
+    """
+    value = getattr(value, "fget", getattr(value, "__func__", value))
+    if isinstance(value, functools.partial):
+        value = ("partial", value.func, value.args, value.keywords)
+    if callable(value):
+        value = inspect.unwrap(value)  # of jax.jit
+    if isinstance(value, (tuple, list)):
+        return f"[{', '.join(_describe(item, seen) for item in value)}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(sorted(f'{k!r}: {_describe(x, seen)}' for k, x in value.items()))}}}"
+    if isinstance(value, (set, frozenset)):
+        return repr(sorted(map(repr, value)))
+    if isinstance(value, (np.ndarray, jax.Array)):  # a long one is printed in part
+        array = np.asarray(value)
+        return f"{array.shape} {array.dtype} {hashlib.sha256(array.tobytes()).hexdigest()}"
+    if isinstance(value, (type(None), bool, int, float, complex, str, bytes, np.generic)):
+        return repr(value)
+    if id(value) in seen:
+        return "as above"
+    seen[id(value)] = value
+    if isinstance(value, CodeType):
+        constants = [_describe(x, seen) for x in value.co_consts]
+        return f"{value.co_code.hex()} {value.co_names} {constants}"
+    if isinstance(value, ModuleType):
+        return _describe_module(value.__name__, seen)
+    if isinstance(value, (FunctionType, type)):
+        name = f"{value.__module__}.{value.__qualname__}"
+        if _is_library(value.__module__):
+            return name
+        text = _describe_module(value.__module__, seen)
+        if isinstance(value, type):
+            parts = _list_members(value, not text)
+        else:
+            parts = _list_cells(value, not text)
+        return f"{value.__qualname__} {text} {_describe(parts, seen)}"
+    text = re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+    fields = vars(value) if hasattr(value, "__dict__") else {}
+    return f"{text} {_describe(type(value), seen)} {_describe(dict(fields), seen)}"
+
+
+def _describe_module(name: str, seen: dict[int, object]) -> str:
+    """Returns a digest of the source of a module with its helpers; "" without source."""
+    module = sys.modules.get(name)
+    if module is None or _is_library(name):
+        return "" if module is None else name
+    try:
+        text, helpers = _read_module(module)
+    except (OSError, TypeError):
         return ""
-    texts = []
-    for name in sorted(_list_names(function.__code__) - known):
-        value = function.__globals__.get(name)
-        if isinstance(value, FunctionType) and value.__module__ == module:
-            inner = _describe_globals(value, module, known | {name})
-            texts.append(f"{name}={_describe_value(value)};{inner}")
-        elif value is not None and not callable(value) and not isinstance(value, ModuleType):
-            texts.append(f"{name}={_describe_value(value)};")
-    return "".join(texts)
+    return hashlib.sha256(text + _describe_helpers(helpers)).hexdigest()
+
+
+def _list_cells(function: FunctionType, is_typed: bool) -> list[object]:
+    """Returns what a function holds besides its source, and all that it reads without source."""
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    parts: list[object] = [cells, function.__defaults__, function.__kwdefaults__]
+    if is_typed or not _is_stated(function):
+        parts.append(function.__code__)
+    if is_typed:
+        names = sorted(_list_names(function.__code__))
+        read = {name: function.__globals__[name] for name in names if name in function.__globals__}
+        parts.append(read)
+    return parts
+
+
+def _list_members(owner: type, is_typed: bool) -> list[object]:
+    """Returns what a class holds besides its source, if its name does not say it."""
+    if not is_typed and _is_stated(owner):
+        return []
+    kept = ("__call__", "__init__", "__post_init__")
+    own = {n: x for n, x in vars(owner).items() if n in kept or not n.startswith("__")}
+    return [own, *(base for base in owner.__bases__ if base is not object)]
 
 
 def _list_names(code: CodeType) -> set[str]:
     """Returns the names that code and the functions in it read."""
-    inner = (_list_names(each) for each in code.co_consts if isinstance(each, CodeType))
+    inner = (_list_names(part) for part in code.co_consts if isinstance(part, CodeType))
     return set(code.co_names).union(*inner)
-
-
-def _describe_value(value: object) -> str:
-    """Returns a text of a function's code or of a value that is equal in every process."""
-    value = getattr(value, "fget", getattr(value, "__func__", value))
-    code = value if isinstance(value, CodeType) else getattr(value, "__code__", None)
-    if code is not None:
-        return (
-            f"{code.co_code.hex()} {code.co_names} {[_describe_value(c) for c in code.co_consts]}"
-        )
-    if isinstance(value, frozenset):
-        return repr(sorted(map(repr, value)))
-    if isinstance(value, np.ndarray):  # a long one is printed in part
-        return f"{value.shape} {value.dtype} {hashlib.sha256(value.tobytes()).hexdigest()}"
-    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
