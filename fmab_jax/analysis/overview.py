@@ -301,7 +301,8 @@ def _write_for_paper(
         return [words, *np.where(is_text, texts, cells).tolist()]
     if name in list_scalar_outputs(data):
         variable = data[name] if name in data else data[f"{name}_mean"]
-        heading = f"{variable.attrs.get('long_name', name)} ({variable.attrs.get('units', '')})"
+        units = variable.attrs.get("units")
+        heading = str(variable.attrs.get("long_name") or name) + f" ({units})" * bool(units)
     return [heading.replace("\n", " ").replace("_", " "), *cells]
 
 

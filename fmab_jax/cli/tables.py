@@ -181,7 +181,7 @@ def check_columns(data: xr.Dataset, options: Filtered) -> None:
 def note_stored(data: xr.Dataset, folder: str) -> None:
     """Prints how many more seeds a store holds, if it does."""
     if seeds := data.attrs.get("stored_seeds"):
-        line = f"{folder}: holds {seeds:,} seeds of a configuration, more than were asked for"
+        line = f"{folder}: there are more seeds, {seeds:,} of a configuration"
         print(f"{line}; fmab sweep with --seeds {seeds} shows them")
 
 

@@ -14,6 +14,7 @@ from jaxtyping import Array
 from numpy.typing import ArrayLike, DTypeLike
 
 from fmab_jax.core.plugins import errors_as
+from fmab_jax.core.scope import own_settings
 from fmab_jax.core.segments import Ends
 from fmab_jax.core.shapes import Grid, Integer, PerRow, PerRowArm, PyTree, Reals
 from fmab_jax.errors import Refusal, flag, real, refuse
@@ -414,11 +415,13 @@ class Reduce(Output):
     @property
     def initial_arrays(self) -> list[np.ndarray]:
         """The arrays of the state before any seed."""
-        return [np.asarray(x) for x in jax.tree.leaves(self.init())]
+        with own_settings():  # jnp numbers have 64 bits
+            return [np.asarray(x) for x in jax.tree.leaves(self.init())]
 
     def state(self, arrays: Sequence[np.ndarray]) -> PyTree:
         """Returns the state that has these arrays."""
-        return jax.tree.unflatten(jax.tree.structure(self.init()), arrays)
+        with own_settings():
+            return jax.tree.unflatten(jax.tree.structure(self.init()), arrays)
 
 
 def _check_dims(field: str, dims: object, order: tuple[str, ...]) -> None:

@@ -442,10 +442,10 @@ def _describe(value: object, seen: dict[int, object]) -> str:
     if isinstance(value, ModuleType):
         return _describe_module(value.__name__, seen)
     if isinstance(value, (FunctionType, type)):
-        name = f"{value.__module__}.{value.__qualname__}"
-        if _is_library(value.__module__):
-            return name
-        text = _describe_module(value.__module__, seen)
+        module = value.__module__ or ""  # of a text that is executed
+        if _is_library(module):
+            return f"{module}.{value.__qualname__}"
+        text = _describe_module(module, seen)
         if isinstance(value, type):
             parts = _list_members(value, not text)
         else:

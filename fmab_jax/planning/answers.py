@@ -96,7 +96,7 @@ def read_document(path: Path, field: str) -> Record:
         refuse(field, str(path), "the answer of a plan", f"it is no JSON; {remedy}")
     if isinstance(document, dict):
         # Plans of earlier versions do not say these.
-        document = {"delta": {}, "files": [*FILES]} | document
+        document = {"delta": {}, "files": [*FILES, "means.csv"]} | document
     if fault := _find_fault(document, _DOCUMENT) or _find_contradiction(document):
         refuse(field, str(path), "the answer of a plan", f"{fault}; {remedy}")
     return dict(document)

@@ -51,6 +51,10 @@ def save(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = Fa
         for name, variable in data.variables.items()
         if variable.ndim
     }
+    # What else a store holds is no part of a file.
+    data = data.drop_attrs(deep=False).assign_attrs(
+        {name: value for name, value in data.attrs.items() if name != "stored_seeds"}
+    )
     versioned = _encode_labels(data).assign_attrs({_SCHEMA: VERSION})
     _refuse_lossy(versioned)
     signed = versioned.assign_attrs({_DIGEST: _compute_digest(versioned)})

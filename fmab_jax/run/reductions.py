@@ -38,7 +38,7 @@ def check_initial_state(output: Reduce) -> None:
     Raises:
         ValueError: If ``init`` fails, or returns something else, or another state each time.
     """
-    with contract.refuse_errors(output):
+    with contract.refuse_errors(output), own_settings():
         first, second = output.init(), output.init()
     field = f"{output.name}.init"
     arrays = [_read_array(field, x) for x in jax.tree.leaves(first)]
@@ -96,7 +96,7 @@ def merge_states(output: Reduce, states: Iterable[Sequence[np.ndarray]]) -> list
     """
 
     def merge(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> list[np.ndarray]:
-        with contract.refuse_errors(output):
+        with contract.refuse_errors(output), own_settings():
             merged = output.merge(_copy_state(output, first), _copy_state(output, second))
         return _read_state(output, "merge", merged)
 
@@ -110,7 +110,7 @@ def finish_reduction(output: Reduce, arrays: Sequence[np.ndarray]) -> np.ndarray
         ValueError: If ``finish`` fails, or returns anything but real numbers of that shape.
     """
     shape, field = tuple(len(values) for _, values in output.over), f"{output.name}.finish"
-    with contract.refuse_errors(output):
+    with contract.refuse_errors(output), own_settings():
         value = output.finish(_copy_state(output, arrays))
     result = _read_array(field, value)
     if result.dtype.kind not in "biuf":
@@ -127,8 +127,9 @@ def finish_reduction(output: Reduce, arrays: Sequence[np.ndarray]) -> np.ndarray
 def check_merging(output: Reduce, fields: Mapping[str, Array | np.ndarray], facts: Facts) -> None:
     """Refuses a reduction that merges seeds to another result than it adds them up to.
 
-    The seeds are cut into three parts, which are merged in their order, and backwards: a maximum
-    that ``merge`` drops is not always in the same part.
+    Half of the seeds are those of the largest regret, since what is rare shows there. They are cut
+    into three parts, which are merged in their order, and backwards: a maximum that ``merge`` drops
+    is not always in the same part.
 
     Args:
         output: The reduction.
@@ -144,9 +145,15 @@ def check_merging(output: Reduce, fields: Mapping[str, Array | np.ndarray], fact
             part = {name: x[rows] for name, x in fields.items()}
         return reduce_seeds(output, part, facts)
 
-    size = min(len(fields["regret"]), _MOST_SEEDS) // _PARTS
+    final = np.asarray(fields["regret"][:, -1])
+    size = min(len(final), _MOST_SEEDS) // _PARTS
+    largest = np.argsort(-final, kind="stable")[: _PARTS * size // 2]
+    others = np.setdiff1d(np.arange(len(final)), largest)
+    chosen = np.concatenate([largest, others])[: _PARTS * size]
+    # Every part has some of the largest.
+    order = np.concatenate([chosen[part::_PARTS] for part in range(_PARTS)])
     for step in (1, -1):
-        rows = np.arange(_PARTS * size)[::step]
+        rows = order[::step]
         whole = add(rows)
         parts = [add(part) for part in np.split(rows, _PARTS)]
         _compare(output, merge_states(output, parts), whole, len(rows))
@@ -186,13 +193,16 @@ def _copy_state(output: Reduce, arrays: Sequence[np.ndarray]) -> PyTree:
 
 def _read_state(output: Reduce, function: str, state: object) -> list[np.ndarray]:
     """Returns the arrays of a state; refuses those that are not like the initial ones."""
-    field, trees = f"{output.name}.{function}", (state, output.init())
+    field = f"{output.name}.{function}"
+    with own_settings():
+        trees = state, output.init()
     arrays, initial = ([_read_array(field, x) for x in jax.tree.leaves(tree)] for tree in trees)
     shapes = [[f"{x.dtype.name} {x.shape}" for x in each] for each in (arrays, initial)]
     structures: list[object] = [jax.tree.structure(tree) for tree in trees]
     if shapes[0] != shapes[1]:
         shown, allowed = map(", ".join, shapes)
-        refuse(field, PlainText(f"arrays {shown}"), f"as init: {allowed}", "mend it")
+        value = PlainText(f"arrays {shown}") if arrays else state
+        refuse(field, value, f"as init: {allowed}", "mend it")
     if structures[0] != structures[1]:
         shown, allowed = map(str, structures)
         refuse(field, PlainText(shown), f"as init: {allowed}", "mend it")

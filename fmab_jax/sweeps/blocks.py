@@ -26,8 +26,8 @@ from fmab_jax.sweeps.chunks import KINDS, state_name
 _COPIES, _MEMORY_SHARE = 6, 0.3
 # An output is validated on so many seeds.
 _SAMPLE_SEEDS = 8
-# Reductions that have passed `check_merging` in this process.
-_checked_reductions: set[Reduce] = set()
+# Of each reduction, which numbers of its state had changed when `check_merging` was passed.
+_checked_numbers: dict[Reduce, np.ndarray] = {}
 Series = Mapping[str, Array | np.ndarray]
 """Results by field of `Outcome`, [cell, seed] or [cell, seed, time]; those over time may be on a
 device."""
@@ -97,18 +97,27 @@ def _run_job(
 def _check_reductions(
     series: Series, job: Job, sizes: Sizes, devices: tuple[jax.Device, ...]
 ) -> None:
-    """Checks each reduction once, on the first seeds that this process computes for it."""
+    """Checks each reduction on the first seeds, and again where more of its state changes.
+
+    A count of what is rare stays as it was in most blocks, whatever ``merge`` does to it.
+    """
     config = job.configs[0]
     outputs = {output for output in config.outputs if isinstance(output, Reduce)}
-    if outputs <= _checked_reductions:
+    outputs -= {output for output, numbers in _checked_numbers.items() if numbers.all()}
+    if not outputs:
         return
     if len(job.seeds) < LEAST_SEEDS:
         few = job._replace(configs=job.configs[:1], seeds=range(LEAST_SEEDS))
         series = _run_job(few, sizes, devices)
     fields = _read_fields(series, 0, config)
-    for output in outputs - _checked_reductions:
-        check_merging(output, fields, config.facts)
-        _checked_reductions.add(output)
+    for output in outputs:
+        state = reduce_seeds(output, fields, config.facts)
+        pairs = zip(state, output.initial_arrays, strict=True)
+        changed = np.concatenate([(values != first).ravel() for values, first in pairs])
+        checked = _checked_numbers.get(output)
+        if checked is None or (changed & ~checked).any():
+            check_merging(output, fields, config.facts)
+            _checked_numbers[output] = changed if checked is None else checked | changed
 
 
 def _is_summarised_on_device(job: Job, devices: Sequence[jax.Device]) -> bool:

@@ -351,17 +351,20 @@ def test_an_error_of_the_first_write_says_whether_to_go_on(
 
 def test_a_store_says_that_it_holds_more_seeds(folder, capsys):
     """Would catch a table of few seeds that looks like all there is."""
-    line = "{0}: holds 6 seeds of a configuration, more than were asked for; "
+    line = "{0}: there are more seeds, 6 of a configuration; "
     line += "fmab sweep with --seeds 6 shows them\n"
     for keep in ("curves", "summary"):
         words = f"sweep {PLAY} --chunk 2 --keep {keep} --out {keep}"
-        assert "were asked for" not in said(capsys, f"{words} --seeds 6")[0]
+        assert "more seeds" not in said(capsys, f"{words} --seeds 6")[0]
         out, _ = said(capsys, f"{words} --seeds 2")
         assert line.format(keep) in out
         assert line.format(keep) in said(capsys, f"show {keep}")[0]
-        assert "were asked for" not in said(capsys, f"show {keep} --format csv")[0]
+        assert "more seeds" not in said(capsys, f"show {keep} --format csv")[0]
         assert open_sweep(keep).attrs["stored_seeds"] == 6
-        assert "were asked for" not in said(capsys, f"{words} --seeds 8")[0]
+        # A file has only what was asked for.
+        fmab.save(open_sweep(keep), f"{keep}.nc")
+        assert "more seeds" not in said(capsys, f"show {keep}.nc")[0]
+        assert "more seeds" not in said(capsys, f"{words} --seeds 8")[0]
         assert "stored_seeds" not in open_sweep(keep).attrs
 
 

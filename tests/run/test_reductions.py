@@ -90,8 +90,8 @@ REAL = "must be real numbers"
 WRONG = [
     *(({"finish": lambda state, x=x: x}, f"finish={shown}: {REAL}") for x, shown in [
         (2j, "2j"), (None, "None"), ("1.5", "'1.5'"), ({}, "{}"),
-        (np.datetime64("2020-01-01"), "np.datetime64('2020-01-01')"),
-        (np.timedelta64(1, "s"), "np.timedelta64(1,'s')"),
+        (np.datetime64("2020-01-01"), "2020-01-01"),
+        (np.timedelta64(1, "s"), "1 seconds"),
     ]),
     ({"finish": lambda state: np.ma.masked_less(state, 100.0)[0]}, "finish=masked values: "),
     ({"finish": lambda state: [[1.0], [1.0, 2.0]]}, "finish=[[1.0], [1.0, 2.0]]: must be an arr"),
@@ -105,7 +105,7 @@ WRONG = [
     ({"merge": lambda first, second: 0.5 * (first + second), **MEAN}, "merge="),
     ({"merge": merge_first_count, **MEAN}, "merge="),
     ({"merge": fail}, "merge: must return, not end in KeyError"),
-    ({"merge": lambda first, second: None}, "merge=arrays: must be as init: float64 (2,)"),
+    ({"merge": lambda first, second: None}, "merge=None: must be as init: float64 (2,)"),
     ({"merge": lambda first, second: (first + second)[:1]}, "merge=arrays float64 (1,): must be"),
     ({"merge": lambda first, second: np.float32(first)}, "merge=arrays float32 (2,): must be"),
     ({"merge": lambda first, second: [first + second]}, "merge=PyTreeDef([*]): must be as init"),
@@ -144,3 +144,25 @@ def test_a_merge_is_refused_before_all_seeds_are_computed(monkeypatch):
                        (("=", ":"), ("must be ", ",")))  # fmt: skip
     assert len(blocks) == 1 and value != expected
     assert "as add gives for the same 6 seeds at once" in line
+
+
+def test_a_merge_that_drops_what_is_rare_is_refused_when_it_happens():
+    """Would catch a count of rare runs that is the first chunk's, since no seed of it is one."""
+    problem = fmab.Problem.uniform(agents=3, arms=3)
+    end = fmab.simulate(fmab.cdp_mab(1.0), problem, 300, 40, times=2).regret.values[:, -1]
+    rare = (end[:20].max() + end[20:].max()) / 2
+    assert (end[20:] > rare).any() and not (end[:20] > rare).any()
+    output = reduction(
+        init=lambda: jnp.zeros(2),
+        add=lambda state, x: state + jnp.array([1.0 * len(x), jnp.where(x > rare, 1.0, 0.0).sum()]),
+        merge=lambda first, second: np.array([first[0] + second[0], first[1]]),
+        finish=lambda state: state[1],
+    )
+    assert refused(reduced, output, seeds=40, chunk=20).startswith("reduced.merge=0: must be 1")
+    apart = reduction(
+        init=lambda: (jnp.zeros(()), jnp.zeros(())),
+        add=lambda state, x: (state[0] + len(x), state[1] + jnp.where(x > rare, 1.0, 0.0).sum()),
+        merge=lambda first, second: (first[0] + second[0], first[1]),
+        finish=lambda state: state[1],
+    )
+    assert refused(reduced, apart, seeds=40, chunk=20).startswith("reduced.merge=0: must be 1")
