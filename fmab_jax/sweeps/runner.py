@@ -193,7 +193,8 @@ def run(
         computed_cells = Results(header, Memory(), [], study.outputs)
         if path is not None:
             open_existing(path, computed_cells, changes, is_alone=worker is None)
-            check_folder("store", path)
+            for folder_path in (path, path / "chunks"):
+                check_folder("store", folder_path)
         plan = work.plan(computed_cells, path)
         reporter.report_plan(plan)
         _check_capacity(plan, study)
