@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import runpy
@@ -762,6 +763,18 @@ def test_a_helper_that_cannot_be_parsed_may_be_left_out(helped):
     before = plugins.source_digest(load(helped / "mine.py"))
     (helped / "fmab_test_legacy.py").write_text("print 2\n", encoding="utf-8")
     assert plugins.source_digest(load(helped / "mine.py")) != before
+
+
+def test_an_output_of_version_03_keeps_its_identity(tmp_path):
+    """Would catch stores of an output of one's own that no version reads any more."""
+    text = "def last(record):\n    return record['regret'][:, -1] * 2.0\n"
+    (tmp_path / "mine.py").write_text(text, encoding="utf-8")
+    last = plugins.imported(tmp_path / "mine.py").last
+    code = last.__code__
+    words = f"{code.co_code.hex()} {code.co_names} {[repr(x) for x in code.co_consts]}"
+    stated = f"{'facts'!r}['None']{words}['None']{text}"
+    assert plugins.code_digest("facts", last) == hashlib.sha256(stated.encode()).hexdigest()[:12]
+    forget_helpers()
 
 
 def test_libraries_are_not_read(monkeypatch):
