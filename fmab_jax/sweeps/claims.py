@@ -54,7 +54,7 @@ def _compare(
     it may be that of another worker.
     """
     old = header_in(folder)
-    if old is None or (is_alone and not folder.entries()[0]):
+    if old is None:
         return None
     old_fields, new_fields = ({**record["study"], **record["made_by"]} for record in (old, header))
     for name in allow_changes:
@@ -63,6 +63,8 @@ def _compare(
                 name, {**old_fields, **new_fields}, "name the field that was refused"
             )
             refuse("allow_changes", name, "a field of the study or a package", remedy)
+    if is_alone and not folder.entries()[0]:
+        return None
     # More or fewer seeds, and another order of the dimensions, change no chunk.
     free = {"seeds", "until", "axes", *allow_changes}
     names = {*old_fields, *new_fields} - free

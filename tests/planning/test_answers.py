@@ -1,6 +1,7 @@
 """The answer of a plan as files: what is read back, what is refused, and what is not replaced."""
 
 import json
+import re
 import shlex
 
 import networkx as nx
@@ -125,7 +126,8 @@ def test_a_damaged_answer_is_refused_in_a_line(folder, tmp_path, capsys, name):
         path.write_text(json.dumps(document))
     assert main(["report", str(tmp_path), "--out", str(tmp_path / "page.html")]) == 2
     line = capsys.readouterr().err
-    assert line.startswith(f"fmab: {path}: must be the answer of a plan; ")
+    # A long path is cut.
+    assert re.match(r"fmab: \S+: must be the answer of a plan; ", line)
     assert line.count("\n") == 1 and "run fmab plan --out again" in line
     assert not (tmp_path / "page.html").exists()
 
@@ -178,7 +180,7 @@ def test_a_file_that_no_plan_wrote_is_not_replaced(folder, tmp_path, capsys, mon
             words += ["--means", str(tmp_path / "a.csv"), str(tmp_path / "b.csv")]
         assert main(words) == 2
         line = capsys.readouterr().err
-        assert line.startswith(f"fmab: --out {out}: must be a folder where no {name} of something")
+        assert re.match(rf"fmab: --out \S+: must be a folder where no {name} of something", line)
         assert (out / name).read_text() == "0.9,0.1\n"
 
 

@@ -137,7 +137,7 @@ CASES |= {
     ),
     "no path": Case(lambda: None, "path=None: must be a path"),
     "HTML": refused(b"<!DOCTYPE html>\n<html>\n", "column of t.csv: <!DOCTYPE"),
-    "nothing": refused(b"", "No columns"),
+    "nothing": refused(b"", "the file is empty"),
     "two archives in one": read(packed(HEAD) + packed(ROWS), name="t.csv.gz"),
     "an archive cut short": refused(packed(HEAD + many(9999))[:-99], "end-of-stream", "t.csv.gz"),
 }

@@ -207,7 +207,7 @@ def test_a_plug_in_file_reaches_the_workers_and_its_errors_come_back(tmp_path, c
     extra = dict(first=[100, 13], epsilon=1, store=tmp_path / "run", client=client) | options
     refuses(broken, fmab.sweep, algorithm, PROBLEM, **extra)
     assert idle(client)
-    refuses("unfinished|finished; at least", fmab.open_sweep, tmp_path / "run")
+    refuses("unfinished|finished; it lacks at least", fmab.open_sweep, tmp_path / "run")
 
 
 def test_workers_of_another_package_are_refused_by_name(tmp_path, client, monkeypatch):

@@ -295,7 +295,12 @@ UNFINISHED = {
 def test_unfinished_curves_are_nan_where_they_are_missing(stores, curves):
     """Would catch zeros for what is missing, seeds after a gap, or values that move."""
     result = subset(stores, "curves", UNFINISHED)
-    refuses("^store='here': must be finished; at least 24 trials", results.dataset, result, "here")
+    refuses(
+        "^store='here': must be finished; it lacks at least 24 trials",
+        results.dataset,
+        result,
+        "here",
+    )
     data = results.dataset(result, "here", partial=True)
     assert data.seeds.values.tolist() == [[20, 16], [8, 0]]
     for name in (*SERIES, *PER_SEED):
