@@ -777,6 +777,16 @@ def test_an_output_of_version_03_keeps_its_identity(tmp_path):
     forget_helpers()
 
 
+def test_a_folder_without_init_is_found(tmp_path):
+    """Would catch a module that counts, and that the plug-in then cannot import."""
+    (tmp_path / "fmab_test_folder").mkdir()
+    (tmp_path / "fmab_test_folder/more.py").write_text("FACTOR = 3\n", encoding="utf-8")
+    text = "from fmab_test_folder.more import FACTOR\n"
+    (tmp_path / "mine.py").write_text(text, encoding="utf-8")
+    assert plugins.imported(tmp_path / "mine.py").FACTOR == 3
+    forget_helpers()
+
+
 def test_libraries_are_not_read(monkeypatch):
     """Would catch an output whose identity is that of a version of SciPy or Python."""
     monkeypatch.setattr(plugins, "_read_module", None)
@@ -796,6 +806,7 @@ def test_libraries_are_not_read(monkeypatch):
         "lambda record: double(record)",
         "Callable()",
         "Callable().call",
+        "Callable(FACTOR).own",
     ],
 )
 def test_what_a_typed_output_reads_counts(monkeypatch, function):
@@ -813,7 +824,10 @@ def test_what_a_typed_output_reads_counts(monkeypatch, function):
             "def compiled(record):\n    return [scaled(x) for x in record['regret'][:, -1]]\n"
             "TABLE = [jax.numpy.ones(3000)]\n"
             "class Settings:\n    factors = jax.numpy.ones((3000, 1)).at[1500].set(FACTOR)\n"
-            "class Callable:\n    def __call__(self, record):\n        return double(record)\n"
+            "class Callable:\n"
+            "    def __init__(self, factor=1.0):\n        self.factor = factor\n"
+            "    def own(self, record):\n        return times(record, self.factor)\n"
+            "    def __call__(self, record):\n        return double(record)\n"
             "    def call(self, record):\n        return double(record)\n"
             f"OUTPUT = fmab_jax.Output('typed', 'typed', '', {function})\n",
             names,

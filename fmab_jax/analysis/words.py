@@ -100,8 +100,8 @@ def add_titles(data: xr.Dataset) -> xr.Dataset:
     """
     owners = collect_algorithms()
     for dim, by_label in json_attr(data, "settings_by").items():
-        stated = {label: settings.get("title") for label, settings in by_label.items()}
-        titles = {x: t for x, t in stated.items() if x in owners and owners[x].title == t}
+        all_titles = {label: settings.get("title") for label, settings in by_label.items()}
+        titles = {x: t for x, t in all_titles.items() if x in owners and owners[x].title == t}
         is_distinct = len({titles.get(label, label) for label in by_label}) == len(by_label)
         if titles and is_distinct and dim in data.coords:
             data = data.assign_coords({dim: data[dim].assign_attrs(titles=titles)})

@@ -18,11 +18,10 @@ import re
 import sys
 import sysconfig
 import traceback
-import typing
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -76,6 +75,8 @@ _INSTALLED = tuple(
 _sources: dict[str, Source] = {}
 # Helpers by name, as imported; the files may have changed since.
 _helpers: dict[str, Helper] = {}
+# Digests of classes with source, as it was at first use.
+_digests: dict[type, str] = {}
 # Modules that users named as plug-ins, by name.
 _modules: dict[str, ModuleType] = {}
 
@@ -153,9 +154,9 @@ def forget_plugin(module: ModuleType) -> None:
 def imported(path: Path) -> ModuleType:
     """Imports a file, once for each content of the file and its helpers."""
     content, place = path.read_bytes(), path.resolve()
-    reached = _reach_modules(place.parent, content)
+    modules = _reach_modules(place.parent, content)
     helpers = tuple(
-        helper for helper in reached if _is_helper(helper) and helper.path != str(place)
+        helper for helper in modules if _is_helper(helper) and helper.path != str(place)
     )
     contents = tuple((helper.name, helper.content) for helper in helpers)
     digest = hashlib.sha256(bytes(place) + content + repr(contents).encode()).hexdigest()[:12]
@@ -239,13 +240,13 @@ def _reach_modules(root: Path, content: bytes, package: str = "") -> list[Helper
     """
     if not package and root.resolve() in _INSTALLED:
         return []
-    reached: dict[str, Helper] = {}
+    modules: dict[str, Helper] = {}
     pending = [(content, package)]
     while pending:
         for name in sorted(_list_imports(*pending.pop())):
             outermost, *inner = name.split(".")
             file = root.joinpath(outermost, *inner)
-            if name in reached or outermost in _LIBRARIES:
+            if name in modules or outermost in _LIBRARIES:
                 continue
             if package and outermost != package.partition(".")[0]:
                 continue
@@ -255,9 +256,9 @@ def _reach_modules(root: Path, content: bytes, package: str = "") -> list[Helper
                 file, within = file / "__init__.py", name
             else:
                 continue
-            reached[name] = Helper(name, str(file), file.read_bytes())
-            pending.append((reached[name].content, within))
-    return [reached[name] for name in sorted(reached)]
+            modules[name] = Helper(name, str(file), file.read_bytes())
+            pending.append((modules[name].content, within))
+    return [modules[name] for name in sorted(modules)]
 
 
 def _list_imports(content: bytes, package: str) -> set[str]:
@@ -321,22 +322,17 @@ def source_digest(owner: type) -> str:
     It includes helpers of the file. A class without source is hashed by its compiled code, and by
     all that this reads.
     """
-    try:
-        _read_module(sys.modules[owner.__module__])
-    except (OSError, TypeError, KeyError):
-        # In a notebook what a class reads may change.
-        return _compute_digest(owner)
-    # Type checkers take a class with fields to be unhashable.
-    return _find_digest(typing.cast(Hashable, owner))
+    if owner in _digests:
+        return _digests[owner]
+    digest, has_source = _compute_digest(owner)
+    if has_source:  # in a notebook what a class reads may change
+        _digests[owner] = digest
+    return digest
 
 
-@functools.cache
-def _find_digest(owner: type) -> str:
-    return _compute_digest(owner)
-
-
-def _compute_digest(owner: type) -> str:
-    digest = hashlib.sha256()
+def _compute_digest(owner: type) -> tuple[str, bool]:
+    """Returns the digest of a class, and whether all of its classes have source."""
+    digest, has_source = hashlib.sha256(), True
     helpers: dict[str, bytes] = {}
     own_package = owner.__module__.partition(".")[0]
     owners = [x for x in owner.__mro__ if not _is_library(x.__module__, own_package)]
@@ -345,13 +341,14 @@ def _compute_digest(owner: type) -> str:
             text, own_helpers = _read_module(sys.modules[base.__module__])
         except (OSError, TypeError, KeyError):
             digest.update(_describe(base, {}).encode())
+            has_source = False
             continue
         digest.update(text)
         helpers |= own_helpers
         if not _is_stated(base):
             digest.update(_describe(base, {}).encode())
     digest.update(_describe_helpers(helpers))
-    return digest.hexdigest()[:12] if owners else ""
+    return digest.hexdigest()[:12] if owners else "", has_source
 
 
 def code_digest(*parts: object) -> str:
@@ -371,9 +368,9 @@ def _describe_plainly(part: object) -> str:
         return f"{part!r}{['None']}"
     if not isinstance(part, FunctionType) or _is_library(part.__module__ or ""):
         return ""
-    held = [*(cell.cell_contents for cell in part.__closure__ or ()), part.__defaults__]
+    values = [*(cell.cell_contents for cell in part.__closure__ or ()), part.__defaults__]
     plain_types = (type(None), bool, int, float, str)
-    if part.__kwdefaults__ or not all(isinstance(x, plain_types) for x in held):
+    if part.__kwdefaults__ or not all(isinstance(x, plain_types) for x in values):
         return ""
     try:
         text, helpers = _read_module(sys.modules[part.__module__])
@@ -381,7 +378,7 @@ def _describe_plainly(part: object) -> str:
         return ""
     if helpers:
         return ""
-    return f"{_describe_code(part.__code__)}{[repr(x) for x in held]}{text.decode()}"
+    return f"{_describe_code(part.__code__)}{[repr(x) for x in values]}{text.decode()}"
 
 
 def _describe_code(code: CodeType) -> str:
@@ -453,6 +450,8 @@ def _describe(value: object, seen: dict[int, object]) -> str:
         value: A function, class, module, array, container or plain value.
         seen: Functions, classes, modules and objects that are described already, by address.
     """
+    if isinstance(value, MethodType):
+        value = (value.__func__, value.__self__)
     value = getattr(value, "fget", getattr(value, "__func__", value))
     if isinstance(value, functools.partial):
         value = ("partial", value.func, value.args, value.keywords)
@@ -503,26 +502,26 @@ def _describe_module(name: str, seen: dict[int, object]) -> str:
     return hashlib.sha256(text + _describe_helpers(helpers)).hexdigest()
 
 
-def _list_cells(function: FunctionType, is_typed: bool) -> list[object]:
+def _list_cells(function: FunctionType, lacks_source: bool) -> list[object]:
     """Returns what a function holds besides its source, and all that it reads without source."""
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     parts: list[object] = [cells, function.__defaults__, function.__kwdefaults__]
-    if is_typed or not _is_stated(function):
+    if lacks_source or not _is_stated(function):
         parts.append(function.__code__)
-    if is_typed:
+    if lacks_source:
         names = sorted(_list_names(function.__code__))
         read = {name: function.__globals__[name] for name in names if name in function.__globals__}
         parts.append(read)
     return parts
 
 
-def _list_members(owner: type, is_typed: bool) -> list[object]:
+def _list_members(owner: type, lacks_source: bool) -> list[object]:
     """Returns what a class holds besides its source, if its name does not say it."""
-    if not is_typed and _is_stated(owner):
+    if not lacks_source and _is_stated(owner):
         return []
-    kept = ("__call__", "__init__", "__post_init__")
-    own = {n: x for n, x in vars(owner).items() if n in kept or not n.startswith("__")}
-    return [own, *(base for base in owner.__bases__ if base is not object)]
+    special = ("__call__", "__init__", "__post_init__")
+    members = {n: x for n, x in vars(owner).items() if n in special or not n.startswith("__")}
+    return [members, *(base for base in owner.__bases__ if base is not object)]
 
 
 def _list_names(code: CodeType) -> set[str]:

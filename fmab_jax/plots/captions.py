@@ -105,9 +105,9 @@ def describe_failures(sentences: Sequence[str], cells: Mapping[str, xr.Dataset])
         if not bad:
             continue
         # Of a single configuration there is nothing to tell apart.
-        whose = {label: f" of {label}" * (len(cells) > 1) for label in bad}
+        owners = {label: f" of {label}" * (len(cells) > 1) for label in bad}
         shares = {
-            label: f"{_write_share(*pair)} seeds{whose[label]}" for label, pair in bad.items()
+            label: f"{_write_share(*pair)} seeds{owners[label]}" for label, pair in bad.items()
         }
         total = _write_share(*(sum(column) for column in zip(*counts.values(), strict=True)))
         worst = max(bad, key=lambda label: bad[label][0] / bad[label][1])
