@@ -25,15 +25,14 @@ from experiments.race_tables import (
     FRESH,
     HALVING,
     KN,
+    LOOSE,
     MUTANT,
     RACE,
     SAME,
-    STRICT,
     UNIFORM,
 )
-from fmab_jax.analysis.bands import lost_interval
+from fmab_jax.analysis.bands import lost_interval, student_critical
 from fmab_jax.planning import race as procedure
-from fmab_jax.planning.plan import summarise
 
 # Simulations that races draw seeds from; seeds of the pool and races for each seed of the others.
 AGENTS, ARMS, HORIZON = 5, 10, 10**4
@@ -45,9 +44,9 @@ ALGORITHMS = {
     "Dist-DP-SE, ε = 10": fmab.dist_dp_se(10.0),
     "Dist-DP-SE, ε = 5": fmab.dist_dp_se(5.0),
 }
-POOL_PER_SEED, RACES_PER_SEED = 100, 0.18
+POOL_PER_SEED, RACES_PER_SEED = 100, 0.5
 FRESH_SEEDS, FEW_SEEDS = 2000, 800
-LEVEL = 0.95
+LEVEL, LOOSE_CONFIDENCE = 0.95, 0.8
 
 
 class Outcome(NamedTuple):
@@ -132,7 +131,7 @@ def run_procedures(case: Case, stream: Sequence[int]) -> dict[str, Outcome]:
     draws = Draws(case, stream)
     outcomes = {
         RACE: run_race(draws),
-        STRICT: run_race(draws, strict=True),
+        LOOSE: run_race(draws, confidence=LOOSE_CONFIDENCE),
         EARLY: run_race(draws, most=FEW_SEEDS),
     }
     goal, total = case.goal, outcomes[RACE].seeds
@@ -154,7 +153,7 @@ def decide(draws: Draws, **options: Any) -> procedure.Verdict:
     """Returns the verdict of a race, whose goal has some options."""
     case = draws.case
     goal = case.goal._replace(**options)
-    return procedure.race(len(case.means), draws.observe, goal, is_sure=case.is_sure)
+    return procedure.race(case.sure, draws.observe, case.find_tail, goal)
 
 
 def run_race(draws: Draws, **options: Any) -> Outcome:
@@ -175,6 +174,9 @@ def make_row(case: Case, name: str, outcomes: Sequence[Outcome]) -> dict[str, An
     """Returns the row of a procedure on a problem."""
     races = len(outcomes)
     holds, right = (sum(getattr(o, field) for o in outcomes) for field in ("holds", "is_right"))
+    false = sum(not outcome.is_true for outcome in outcomes)
+    # What the confidence is about: statements that the goal is reached, and is not.
+    wrong = sum(outcome.holds and not outcome.is_right for outcome in outcomes)
     return {
         "problem": case.name,
         "candidates": len(case.means),
@@ -186,7 +188,9 @@ def make_row(case: Case, name: str, outcomes: Sequence[Outcome]) -> dict[str, An
         "right": right,
         "share right": (right / races, *lost_interval(right, races, LEVEL)),
         "state an x": sum(outcome.has_within for outcome in outcomes),
-        "false statements": sum(not outcome.is_true for outcome in outcomes),
+        "false statements": false,
+        "wrong at the goal": wrong,
+        "share wrong": (wrong / races, *lost_interval(wrong, races, LEVEL)),
         "seeds": round(float(np.mean([outcome.seeds for outcome in outcomes]))),
     }
 
@@ -202,42 +206,51 @@ class Mutant(NamedTuple):
 
 
 def _forget_correction() -> AbstractContextManager[Any]:
-    return patch.object(procedure._Bounds, "pair_error", property(lambda bounds: bounds.error))
+    whole = property(lambda state: procedure.RACE * state.error)
+    return patch.object(procedure._State, "pair_error", whole)
 
 
 def _forget_budgets() -> AbstractContextManager[Any]:
-    def judge(bounds: procedure._Bounds) -> tuple[list[bool], list[bool]]:
-        return [True] * len(bounds.samples), [False] * len(bounds.samples)
+    def judge(state: procedure._State) -> tuple[list[bool], list[bool]]:
+        return [True] * len(state.samples), [False] * len(state.samples)
 
-    return patch.object(procedure._Bounds, "judge_budgets", judge)
+    return patch.object(procedure._State, "judge_budgets", judge)
 
 
 @contextmanager
 def _forget_pairs() -> Iterator[None]:
-    compare = procedure._Bounds._compare
+    compare = procedure._State.compare
 
-    def alone(bounds: procedure._Bounds, i: int, j: int) -> procedure._Pair:
-        pair = compare(bounds, i, j)
-        return pair._replace(covariance=np.diag(np.diag(pair.covariance)))
+    def mix(state: procedure._State, i: int, j: int) -> procedure._Pair:
+        pair = compare(state, i, j)
+        return pair._replace(other=np.random.default_rng(0).permutation(pair.other))
 
-    with patch.object(procedure._Bounds, "_compare", alone):
+    with patch.object(procedure._State, "compare", mix):
         yield
 
 
 def _forget_rare_losses() -> AbstractContextManager[Any]:
-    return patch.object(procedure, "find_threshold", lambda regret, worst: worst)
+    return patch.object(procedure._State, "bound_rare", lambda state, candidate: 0.0)
 
 
-def _forget_rare_luck() -> AbstractContextManager[Any]:
-    return patch.object(procedure._Bounds, "_find_luck", lambda bounds, regret: 0.0)
+def _take_as_normal() -> AbstractContextManager[Any]:
+    def test(pair: procedure._Pair, within: float, rare: float, error: float) -> bool:
+        values = pair.subtract(within, pair.threshold)
+        seeds = len(values)
+        # One side of Student's t, at one of many looks.
+        critical = student_critical(seeds - 1, 2.0 * error / procedure.LOOKS)
+        width = critical * float(values.std(ddof=1)) / math.sqrt(seeds)
+        return float(values.mean()) + width <= -rare
+
+    return patch.object(procedure._Pair, "is_within", test)
 
 
 MUTANTS = {
-    "no correction for looks and pairs": Mutant("200 within 3 %", _forget_correction),
+    "no correction for candidates": Mutant("39 with rare events", _forget_correction),
     "budgets are not checked": Mutant("infeasible best", _forget_budgets),
-    "differences are not paired": Mutant("200 within 3 %", _forget_pairs),
+    "differences are not paired": Mutant("heavy tails", _forget_pairs),
     "rare losses are not checked": Mutant("rare catastrophes", _forget_rare_losses),
-    "rare luck is not checked": Mutant("rare luck", _forget_rare_luck),
+    "differences are taken as normal": Mutant("rare event, 0.3 %", _take_as_normal),
 }
 
 
@@ -254,9 +267,8 @@ def report_rows(case: Case, races: int) -> Iterator[dict[str, Any]]:
         fresh = Draws(case, (1000, index)).read(verdict.winner, FRESH_SEEDS)
         biased = draws.read(verdict.winner, verdict.seeds[verdict.winner])
         for name, sample in zip(reports, (fresh, biased), strict=True):
-            summary = summarise(sample.regret)
-            is_covered = summary.low <= mean <= summary.high
-            reports[name].append(Report(summary.mean / mean, is_covered))
+            stated, low, high = common.interval(sample.regret, LEVEL)
+            reports[name].append(Report(stated / mean, low <= mean <= high))
     for name, group in reports.items():
         covered = sum(report.is_covered for report in group)
         yield {

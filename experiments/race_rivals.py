@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from experiments.race_laws import Draws
-from fmab_jax.planning.race import MOST_OVER
+from fmab_jax.planning.race import OVER
 
 
 class Choice(NamedTuple):
@@ -50,7 +50,7 @@ def _rank(draws: Draws, group: list[int], seeds: int) -> list[int]:
 
     def judge(i: int) -> tuple[float, float]:
         share = float(samples[i].is_over.mean())
-        return (share if share > MOST_OVER else 0.0), float(samples[i].regret.mean())
+        return (share if share > OVER else 0.0), float(samples[i].regret.mean())
 
     return sorted(group, key=judge)
 
@@ -85,7 +85,7 @@ def select_kn(draws: Draws, first: int, delta: float, error: float, most: int) -
         seeds, sums = int(times[place]), paths[stays, place]
         spent += seeds * int((~stays).sum())
         group, ends = group[stays], ends[np.ix_(stays, stays)]
-        is_done = len(group) == 1 or seeds >= ends.max()
+        is_done = len(group) == 1 or bool(seeds >= ends.max())
         if is_done or seeds >= most:
             return Choice(int(group[np.argmin(sums)]), spent + seeds * len(group), is_done)
         size = min(max(1, min(4096, 200_000 // len(group) ** 2)), most - seeds)

@@ -49,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit status: 0; 2 for bad input, 1 for a disk, file or memory that gives out, or a
-        claim that is contradicted, and 130 after Ctrl-C, each with one line on standard error.
+        claim that is contradicted, and 130 after Ctrl-C, each with one line on standard error; 3
+        for a plan that is not decided.
     """
     calls: list[Call] = []
     exit_lock = threading.Lock()
@@ -99,10 +100,10 @@ def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
                 # A path may have letters outside the encoding of the output.
                 sys.stdout.reconfigure(errors="backslashreplace")
             _use_compilation_cache()
-        module.execute(call)
+        status = module.execute(call) or 0
         # An error of writing must arise here, not while the interpreter ends.
         sys.stdout.flush()
-        return 0
+        return int(status)
     except Answered:
         return 0
     except Refusal as error:

@@ -1,7 +1,8 @@
 """Answers what to run within budgets of leak and links, with a guarantee.
 
 Configurations of all known algorithms race on the same seeds until one of them
-is within --within of the best, with --confidence. The answer is a command.
+is within --within of the best, with --confidence. The answer is a command. The
+exit status is 0, or 3 where time, seeds or Ctrl-C ended the race before that.
 
 Examples:
   fmab plan --agents 20 --arms 30 --horizon 2e5 --leak 2 --links 400
@@ -18,14 +19,14 @@ import os
 import re
 import shlex
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fmab_jax.cli.options import Call, option, rename_fields, value_of
 from fmab_jax.errors import Refusal, refuse
-from fmab_jax.files import check_path, whole_file
+from fmab_jax.files import check_path, mark_write, whole_file
 from fmab_jax.parameters import (
     LEAK,
     UNSET,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 AVERAGE = "means.csv"
 """File of the average of several files of means, in the plan's folder."""
 
+_UNDECIDED = 3  # exit status
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _BUDGET = Real(none_label="no budget", low=0.0)
 
@@ -86,11 +88,13 @@ class Options:
     view: str = option("messages", kind=VIEW.kind)
     """Where the leak is counted: all messages, sums over agents alone, or actions alone."""
     links: float | None = option(None, kind=_BUDGET, default_text="no budget")
-    """Most links of a run; at most one run in a hundred may exceed a budget."""
+    """Most links of a run."""
     numbers: float | None = option(None, kind=_BUDGET, default_text="no budget")
     """Most numbers on all links of a run."""
     bits: float | None = option(None, kind=_BUDGET, default_text="no budget")
     """Most bits on all links of a run."""
+    over: float = option(0.01, kind=Real(low=0.0, high=1.0, open_high=True))
+    """Share of runs that may exceed a budget: 0.5 limits the median, 0 all runs surely."""
     graph: str | None = option(None, metavar="GRAPH", default_text="none")
     """Graph of the agents, a name or a file, for algorithms over a graph."""
     components: str | None = option(None, metavar="PARTS", default_text="none")
@@ -108,10 +112,8 @@ class Options:
     problem, if it states more than agents and arms."""
     proven: bool = option(False, kind=Flag())
     """Leave out values that the sources' theorems do not cover."""
-    strict: bool = option(False, kind=Flag())
-    """Bounds that need no normal means; they take more seeds."""
     time: str | None = option(None, metavar="TIME", default_text="no limit")
-    """When the race stops at its next look, such as 90s, 10m or 2h; fresh seeds come after it."""
+    """When the race stops at its next look, such as 90s, 10m or 2h, with the answer so far."""
     max_seeds: int = option(10**6, kind=Whole())
     """Most seeds of a candidate, at least 200."""
     root_seed: int = option(0, kind=Whole(high=2**32 - 1))
@@ -125,9 +127,9 @@ class Options:
     """How to write the answer."""
 
 
-def execute(call: Call[Options]) -> None:
-    """Finds and prints the answer."""
-    from fmab_jax.planning.answers import FILES, build_document, write_answer
+def execute(call: Call[Options]) -> int:
+    """Finds and prints the answer; returns the exit status, 3 for one that is not decided."""
+    from fmab_jax.planning.answers import FILES
     from fmab_jax.planning.plan import plan
 
     options = call.options
@@ -148,6 +150,7 @@ def execute(call: Call[Options]) -> None:
             links=options.links,
             numbers=options.numbers,
             bits=options.bits,
+            over=options.over,
             graph=options.graph,
             components=options.components,
             server=options.server,
@@ -156,7 +159,6 @@ def execute(call: Call[Options]) -> None:
             confidence=options.confidence,
             candidates=_read_candidates(options, problem),
             proven=options.proven,
-            strict=options.strict,
             time=None if options.time is None else parse_time(options.time),
             store=options.out,
             max_seeds=options.max_seeds,
@@ -164,6 +166,16 @@ def execute(call: Call[Options]) -> None:
             client=_connect(options, stack),
             progress=options.format == "text",
         )
+    with mark_write() if answer.end == "stopped" else nullcontext():
+        _write(call, answer, problem, names)
+    return 0 if answer.holds else _UNDECIDED
+
+
+def _write(call: Call[Options], answer: Plan, problem: Problem, names: list[str]) -> None:
+    """Writes the answer and its files."""
+    from fmab_jax.planning.answers import build_document, write_answer
+
+    options = call.options
     command = write_command(answer.algorithm, problem, options, call.plugins)
     document = build_document(answer, command)
     document |= {"plan": shlex.join(["fmab", *call.words]), "setting": _describe(problem, options)}

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import math
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fmab_jax.analysis.costs import write_epsilon
 from fmab_jax.core.shapes import Record
 from fmab_jax.errors import Refusal, format_quantity, refuse
 from fmab_jax.files import read_input
-from fmab_jax.planning.plan import Plan
-from fmab_jax.planning.runs import FIRST_SEEDS, FRESH_SEEDS, Summary
+from fmab_jax.planning.plan import Alternative, Plan, Rival, write_seconds
+from fmab_jax.planning.runs import FIRST_SEEDS, Summary
 from fmab_jax.run.resources import MAX_SEEDS
 
 FILES = FILE, FIGURE, _ = "plan.json", "race.png", "race.txt"
@@ -24,6 +24,12 @@ NO_COMMAND = (
     "fmab_jax.plan with the same candidates returns it as answer.algorithm."
 )
 
+_ENDS = {
+    "decided": "nothing more was asked",
+    "time": "the time is up",
+    "seeds": "no candidate may have more seeds",
+    "stopped": "it was stopped",
+}
 _MOST_BYTES = 1 << 26
 # Rivals that a text names.
 _MOST_NAMED = 8
@@ -46,7 +52,10 @@ def build_document(answer: Plan, command: str) -> dict[str, object]:
         "command": command,
         "label": answer.label,
         "holds": answer.holds,
+        "end": answer.end,
+        "keeps": answer.keeps,
         "within": read(answer.within),
+        "goal": answer.goal,
         "confidence": answer.confidence,
         "regret": build(answer.regret),
         "links": build(answer.links),
@@ -57,15 +66,22 @@ def build_document(answer: Plan, command: str) -> dict[str, object]:
         "final_gap": read(answer.final_gap),
         "remark": answer.remark,
         "candidates": answer.candidates,
-        "survivors": list(answer.survivors),
-        "infeasible": list(answer.infeasible),
+        **{
+            name: list(getattr(answer, name))
+            for name in ("survivors", "undecided", "waiting", "outclassed", "infeasible")
+        },
         "seeds": answer.seeds,
         "most_seeds": answer.most_seeds,
-        "missing_seeds": answer.missing_seeds,
-        "second": {"label": answer.second[0], "regret": read(answer.second[1])},
+        "missing_trials": answer.missing_trials,
+        "fresh_seeds": answer.fresh_seeds,
+        "rare": read(answer.rare),
+        "limit": {"regret": answer.limit[0], "theorem": answer.limit[1]},
+        "rivals": [
+            {name: read(x) if isinstance(x, float) else x for name, x in rival._asdict().items()}
+            for rival in answer.rivals
+        ],
         "front": [
-            {"label": label, "for": purpose, "regret": regret}
-            for label, purpose, regret in answer.front
+            {"label": row.label, "for": row.purpose, "regret": row.mean} for row in answer.front
         ],
         "notes": list(answer.notes),
         "race": [
@@ -73,7 +89,7 @@ def build_document(answer: Plan, command: str) -> dict[str, object]:
             for label, seeds, regret, survives in answer.race
         ],
         "looks": [look._asdict() for look in answer.looks],
-        "elapsed_s": answer.elapsed_s,
+        **answer.times._asdict(),
     }
 
 
@@ -96,7 +112,7 @@ def read_document(path: Path, field: str) -> Record:
         refuse(field, str(path), "the answer of a plan", f"it is no JSON; {remedy}")
     if isinstance(document, dict):
         # Plans of earlier versions do not say these.
-        document = {"delta": {}, "files": [*FILES, "means.csv"]} | document
+        document = {"delta": {}, "files": [*FILES, "means.csv"], "rivals": []} | document
     if fault := _find_fault(document, _DOCUMENT) or _find_contradiction(document):
         refuse(field, str(path), "the answer of a plan", f"{fault}; {remedy}")
     return dict(document)
@@ -161,7 +177,14 @@ _DOCUMENT: _Form = {
     "delta": _is_delta,
     "files": [_is_text],
     "setting": _is_setting,
-    "second": {"label": _is_text, "regret": _is_bound},
+    "rivals": [
+        {
+            **dict.fromkeys(("label", "budget"), _is_label),
+            "seeds": _is_count,
+            **dict.fromkeys(("mean", "low", "high"), _is_number),
+            **dict.fromkeys(("more", "more_low", "more_high", "most"), _is_bound),
+        }
+    ],
     "front": [{"label": _is_text, "for": _is_text, "regret": _is_bound}],
     "notes": [_is_text],
     "infeasible": [_is_label],
@@ -203,17 +226,62 @@ def _find_contradiction(document: Record) -> str:
 
 def write_statement(answer: Plan) -> str:
     """Writes how good the answer surely is."""
-    share, confidence = f"{100 * answer.within:.3g} %", f"{100 * answer.confidence:.12g} %"
+    confidence = f"{100 * answer.confidence:.12g} % confidence"
     number = format_quantity(answer.candidates, "candidate")
     if answer.holds:
-        return f"Within {share} of the best of {number}, with {confidence} confidence:"
-    if answer.within > 10.0:
-        share = f"a factor of {1.0 + answer.within:,.0f}"
-    bound = f"surely within {share} of the best" if math.isfinite(answer.within) else "no bound yet"
-    return (
-        f"Not decided. The leader of {number} so far, {bound} (confidence "
-        f"{confidence}); it needs {answer.missing_seeds:,} more seeds of its own or so:"
+        return f"Within {100 * answer.within:.3g} % of the best of {number}, with {confidence}:"
+    judged = answer.candidates - len(answer.waiting)
+    among = f"the {judged} of {number} that are judged" if answer.waiting else number
+    bound = f"nothing is sure of the leader of {among}"
+    if math.isfinite(answer.within):
+        share = f"{100 * answer.within:.3g} %"
+        if answer.within > 10.0:
+            share = f"a factor of {1.0 + answer.within:,.0f}"
+        bound = f"the leader is surely within {share} of the best of {among} ({confidence})"
+    return f"Not decided, since {_ENDS[answer.end]}: so far {bound}:"
+
+
+def write_obstacles(answer: Plan) -> list[str]:
+    """Writes why an answer is not decided, and what it would take, a reason a line."""
+    if answer.holds:
+        return []
+    lines = []
+    if answer.waiting:
+        number = format_quantity(len(answer.waiting), "candidate")
+        verb = "has" if len(answer.waiting) == 1 else "have"
+        lines.append(f"Why: {number} {verb} not run: {_list_names(answer.waiting)}.")
+    if answer.undecided:
+        number = format_quantity(len(answer.undecided), "rival")
+        share = f"{100 * answer.goal:.3g} %"
+        names = _list_names(answer.undecided)
+        lines.append(f"Why: {number} may be better by more than {share}: {names}.")
+    if answer.rare > 0.5 * answer.goal * answer.regret.mean:
+        seeds = format_quantity(_find_seeds(answer), "seed")
+        lines.append(
+            f"Why: losses that are too rare for {seeds}, of up to {answer.limit[0]:,.0f} in a run, "
+            f"may add {answer.rare:,.0f} to its mean regret."
+        )
+    if not answer.keeps:
+        lines.append("Why: too few seeds show that it keeps the budgets.")
+    trials = f"{float(f'{answer.missing_trials:.2g}'):,.0f} trials"
+    time = write_seconds(answer.times.missing_s)
+    lines.append(
+        f"To decide: about {trials} of candidates that ran, {time} in all. A larger --time or "
+        "--max-seeds allows them; --out keeps the trials so far."
     )
+    return lines
+
+
+def _list_names(labels: Sequence[str]) -> str:
+    """Lists a few labels, and counts the others."""
+    rest = len(labels) - _MOST_NAMED
+    return ", ".join(labels[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _find_seeds(answer: Plan, *, is_other: bool = False) -> int:
+    """Returns the seeds of the answer in the race, or the most of another candidate."""
+    numbers = [row[1] for row in answer.race if (row[0] != answer.label) == is_other]
+    return max(numbers, default=0)
 
 
 def write_answer(answer: Plan, command: str) -> list[str]:
@@ -235,35 +303,63 @@ def write_answer(answer: Plan, command: str) -> list[str]:
         lines.append(f"  {'gap played at T':<20} {answer.final_gap:.3g}, mean")
     if answer.remark:
         lines.append(f"  {'note':<20} {answer.remark}; --proven leaves it out")
-    if answer.second[0]:
-        raced = next(regret for label, _, regret, _ in answer.race if label == answer.label)
-        second = f"{answer.second[0]}: {answer.second[1]:,.0f} in the race, the answer {raced:,.0f}"
-        lines.append(f"  {'second':<20} {second}")
-    lines += [
-        f"  {f'with {purpose}':<20} {label}: {regret:,.0f}"
-        for label, purpose, regret in answer.front
-    ]
-    if not answer.holds and len(answer.survivors) > 1:
-        rivals = [label for label in answer.survivors if label != answer.label]
-        names, rest = ", ".join(rivals[:_MOST_NAMED]), len(rivals) - _MOST_NAMED
-        more = f", and {rest} more" if rest > 0 else ""
-        lines += textwrap.wrap(f"Not surely worse: {names}{more}", 80)
-    if not answer.holds:
-        lines.append(
-            "The race goes on with a larger --time or --max-seeds; --out keeps its trials."
-        )
-    lines += [
-        "",
-        *textwrap.wrap(
-            f"Figures are over {FRESH_SEEDS:,} fresh seeds, with 95 % intervals of the mean. The "
-            f"race took {format_quantity(answer.seeds, 'trial')}, at most {answer.most_seeds:,} "
-            f"of a candidate, and {answer.elapsed_s:.3g} s.",
-            80,
-        ),
-    ]
+    lines += [f"  with {row.purpose}: {row.label}, {_write_mean(row)}" for row in answer.front]
+    for paragraph in write_obstacles(answer):
+        lines += textwrap.wrap(paragraph, 80, subsequent_indent="  ")
+    lines += ["", *write_rivals(answer), "", *textwrap.wrap(write_account(answer), 80)]
     for note in answer.notes:
         lines += textwrap.wrap(note, 80, subsequent_indent="  ")
     return lines
+
+
+def write_rivals(answer: Plan) -> list[str]:
+    """Writes the best candidates that are not the answer, and why each of them is not."""
+    if not answer.rivals:
+        return []
+    lines = ["The next ones, best first, and how much more than the answer they lose:"]
+    for rival in answer.rivals:
+        lines += [f"  {rival.label}", f"    {_write_mean(rival)}, {describe_rival(rival)}"]
+    return lines
+
+
+def describe_rival(rival: Rival) -> str:
+    """Returns why a rival is not the answer."""
+    seeds = format_quantity(rival.seeds, "seed")
+    if rival.budget:
+        return f"but up to {rival.most:,.0f} {rival.budget} ({seeds})"
+    low, high = (f"{100 * end:.3g}" for end in (rival.more_low, rival.more_high))
+    return f"{100 * rival.more:+.3g} % [{low}, {high}] ({seeds})"
+
+
+def _write_mean(row: Rival | Alternative) -> str:
+    return f"regret {row.mean:,.0f} [{row.low:,.0f}, {row.high:,.0f}]"
+
+
+def write_account(answer: Plan) -> str:
+    """Writes what the figures are over, and what the race took."""
+    seeds = format_quantity(answer.fresh_seeds, "fresh seed")
+    if not answer.fresh_seeds:
+        seeds = f"the {format_quantity(_find_seeds(answer), 'seed')} of the race, which chose it"
+    trials, own = format_quantity(answer.seeds, "trial"), _find_seeds(answer)
+    elapsed, compilers, simulation, _ = (f"{seconds:.3g} s" for seconds in answer.times)
+    text = (
+        f"Figures are over {seeds}, with 95 % intervals of the mean. The race took {trials}, "
+        f"{own:,} of them of the answer, and {elapsed}: {compilers} of compilers and {simulation} "
+        "of simulation, partly at once."
+    )
+    limit, theorem = answer.limit
+    alone = own - max(_find_seeds(answer, is_other=True), FIRST_SEEDS)
+    if theorem:
+        text += f" Losses of a run above {limit:,.0f} are bounded by {theorem} (docs/theory.md)."
+    elif alone > 0:
+        text += (
+            f" No theorem bounds what a run of the answer loses, so the race counts up to "
+            f"{limit:,.0f}: {alone:,} of its trials show nothing else, and would not be needed."
+        )
+    if answer.outclassed:
+        number = format_quantity(len(answer.outclassed), "candidate")
+        text += f" {number} did not run: first pulls alone surely lose too much."
+    return text
 
 
 def _write_summary(name: str, summary: Summary) -> str:

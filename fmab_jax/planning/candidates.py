@@ -11,7 +11,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from fmab_jax.algorithms.base import Algorithm, collect_algorithms, ledger_of
 from fmab_jax.algorithms.families.index import IndexPolicy
@@ -118,8 +118,7 @@ def check_setting(
         refuse("problem", problem, "a Problem", "such as fmab_jax.Problem.uniform(50, 100)")
     if problem.arms < 2:
         refuse("arms", problem.arms, "at least 2: one arm leaves no choice", "add arms")
-    if means_error is not None:
-        problem = _perturb_means(problem, means_error)
+    problem = perturb_means(problem, means_error)
     remedy = "give the most of a run, or leave it out"
     # Candidates that do not fit are left out, so a wrong graph must be refused here.
     if graph is not None:
@@ -143,8 +142,10 @@ def check_setting(
     )
 
 
-def _perturb_means(problem: Problem, means_error: float) -> Problem:
-    """Returns the problem whose means are estimates."""
+def perturb_means(problem: Problem, means_error: Any) -> Problem:
+    """Returns the problem whose means are estimates of this standard error; None for exact ones."""
+    if means_error is None:
+        return problem
     means = problem.means
     if means is None or problem.probabilities is not None or problem.means_error:
         states = "states an error already" if problem.means_error else "does not fix its means"
@@ -170,42 +171,90 @@ def select_candidates(algorithms: object, setting: Setting) -> tuple[list[Candid
     return check_candidates(algorithms, setting), []
 
 
+class _Omissions:
+    """What a list of candidates leaves out.
+
+    Attributes:
+        notes: On what was left out, and on round budgets.
+        costs: Unit of a budget, with the least that a round takes of it where that is too much, and
+            the name of the algorithm.
+        slow: Titles of policies that choose in every slot.
+        sums: Titles of algorithms with a secure sum, where there is none.
+        grids: Values that were tried, by parameter.
+    """
+
+    def __init__(self) -> None:
+        self.notes: dict[str, None] = {}
+        self.costs: dict[str, tuple[float, str]] = {}
+        self.slow: dict[str, None] = {}
+        self.sums: dict[str, None] = {}
+        self.grids: dict[str, tuple[Any, ...]] = {}
+
+    def note_cost(self, unit: str, part: float, name: str) -> None:
+        """Notes a round that exceeds a budget."""
+        self.notes[
+            f"left out: {name}, whose round takes {format_quantity(round(part), unit[:-1])}"
+        ] = None
+        self.costs[unit] = min(self.costs.get(unit, (math.inf, "")), (part, name))
+
+    def write_notes(self) -> list[str]:
+        """Returns what was left out, and what was not tried, a line each."""
+        lines = [*self.notes]
+        if self.slow:
+            lines.append(f"not tried, because they choose in every slot: {', '.join(self.slow)}")
+        if self.sums:
+            lines.append(f"not tried without --secure: secure sums of {', '.join(self.sums)}")
+        grids = "; ".join(
+            f"{name} {', '.join(f'{value:g}' for value in sorted(values))}"
+            for name, values in self.grids.items()
+            if all(isinstance(value, (int, float)) for value in values)
+        )
+        if grids:
+            lines.append(f"not tried: values between {grids}")
+        return lines
+
+    def refuse(self, setting: Setting) -> NoReturn:
+        """Refuses a setting in which nothing can run; says what would do."""
+        if self.costs:
+            unit, (part, name) = next(iter(self.costs.items()))
+            allowed = f"at least {math.ceil(part):,}, a round of {name}"
+            refuse(unit, getattr(setting, unit), allowed, "allow more, or another structure")
+        reason = "; ".join(self.write_notes())
+        if self.notes:
+            allowed = f"at least one that fits the problem: {reason}"
+            refuse("candidates", PlainText("none"), allowed, "change the problem, or give some")
+        allowed = f"more: {reason or 'no algorithm bounds this leak'}"
+        refuse("leak", setting.leak, allowed, "allow more, or another structure")
+
+
 def list_candidates(setting: Setting) -> tuple[list[Candidate], list[str]]:
-    """Returns the candidates by default, and notes on what cannot keep the budgets.
+    """Returns the candidates by default, and notes on what was left out and not tried.
 
     Raises:
         ValueError: If there is none; the message says what the nearest would need.
     """
     candidates: dict[Algorithm, Candidate] = {}
-    notes: dict[str, str] = {}  # with the budget that a round exceeds, if that is why
-    problem, slow = setting.problem, []
+    omissions, problem = _Omissions(), setting.problem
     choices = setting.horizon * problem.agents * problem.arms
     for owner in collect_algorithms().values():
+        title = owner.title or owner.name
         if choices > _MOST_CHOICES and issubclass(owner, IndexPolicy):
-            slow.append(owner.title or owner.name)
+            omissions.slow[title] = None
             continue
-        for algorithm in _configure_all(owner, setting, notes):
+        for algorithm in _configure_all(owner, setting, omissions):
             if algorithm in candidates:
                 continue
             if reason := find_misfit(algorithm, problem, setting.horizon):
-                notes[f"left out: {owner.title or owner.name}, {reason}"] = ""
+                omissions.notes[f"left out: {title}, {reason}"] = None
                 continue
             candidate = describe(algorithm, setting)
             if excess := describe_excess_leak(algorithm, setting):
-                notes[f"left out: {candidate.label}, which leaks {excess}"] = ""
+                omissions.notes[f"left out: {candidate.label}, which leaks {excess}"] = None
                 continue
             candidates[algorithm] = candidate
-    if slow:
-        notes[f"left out, because they choose in every slot: {', '.join(slow)}"] = ""
     if not candidates:
-        reason = "; ".join(notes) or "no algorithm bounds this leak"
-        field = next((x for x in Round._fields if x in notes.values()), "leak")
-        if field == "leak" and notes:
-            allowed = f"at least one that fits the problem: {reason}"
-            refuse("candidates", PlainText("none"), allowed, "change the problem, or give some")
-        remedy = "allow more, or another structure"
-        refuse(field, getattr(setting, field), f"more: {reason}", remedy)
-    return list(candidates.values()), list(notes)
+        omissions.refuse(setting)
+    return list(candidates.values()), omissions.write_notes()
 
 
 def find_misfit(algorithm: Algorithm, problem: Problem, horizon: int) -> str:
@@ -326,7 +375,7 @@ def write_call(algorithm: Algorithm, *, is_whole: bool = False) -> str:
 
 
 def _configure_all(
-    owner: type[Algorithm], setting: Setting, notes: dict[str, str]
+    owner: type[Algorithm], setting: Setting, omissions: _Omissions
 ) -> Iterator[Algorithm]:
     """Configures an algorithm in all ways that the setting allows."""
     known, agents = parameters_of(owner), setting.problem.agents
@@ -355,7 +404,12 @@ def _configure_all(
             grids[name] = values
     for values in itertools.product(*grids.values()):
         parameters = {**fixed, **dict(zip(grids, values, strict=True))}
-        yield from _configure(owner, parameters, setting, agents, notes)
+        for algorithm in _configure(owner, parameters, setting, agents, omissions):
+            for name, grid in grids.items():
+                if not isinstance(known[name].kind, Flag):
+                    tried = {*omissions.grids.get(name, ()), *grid}
+                    omissions.grids[name] = tuple(tried)
+            yield algorithm
 
 
 def _configure(
@@ -363,7 +417,7 @@ def _configure(
     parameters: Mapping[str, Any],
     setting: Setting,
     agents: int,
-    notes: dict[str, str],
+    omissions: _Omissions,
 ) -> Iterator[Algorithm]:
     """Configures an algorithm, once for each round budget, if it fits the setting."""
     try:
@@ -374,6 +428,8 @@ def _configure(
     except Refusal:
         return
     if not _has_structure(algorithm, exchange, setting):
+        if _has_structure(algorithm, exchange, setting._replace(secure=True)):
+            omissions.sums[owner.title or owner.name] = None
         return
     cost = cost_of_round(algorithm, exchange, setting.problem.arms)
     budgets = Round(setting.links, setting.numbers, setting.bits)
@@ -385,7 +441,7 @@ def _configure(
     words = exchange.name + f", p = {share:g}" * (share < 1.0)
     name = f"{owner.title or owner.name} ({words})"
     if most < 1.0:
-        notes[f"a round of {name} takes {format_quantity(round(part), unit[:-1])}"] = unit
+        omissions.note_cost(unit, part, name)
         return
     if _ROUNDS_NAME not in parameters_of(owner):
         yield algorithm
@@ -393,7 +449,7 @@ def _configure(
     rounds: tuple[int | None, ...] = _ROUNDS
     if math.isfinite(most):
         number = format_quantity(math.floor(most), "round")
-        notes[f"{name}: at most {number} within the budgets"] = ""
+        omissions.notes[f"{name}: at most {number} within the budgets"] = None
         rounds = (None, *sorted({max(1, math.floor(most * part)) for part in _PARTS}))
     for value in rounds:
         try:

@@ -14,14 +14,18 @@ import numpy as np
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis.accountant import Leak
 from fmab_jax.analysis.leaks import NOISE, at_leak, measure_leak
-from fmab_jax.core import normal
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import Refusal, count, flag, format_quantity, real, refuse
-from fmab_jax.files import check_folder, check_path
+from fmab_jax.errors import Refusal, count, format_quantity, real, refuse
+from fmab_jax.files import check_folder, check_path, error_stream
 from fmab_jax.parameters import VIEWS, parameters_of
-from fmab_jax.planning.candidates import Setting, check_setting, select_candidates, write_call
-from fmab_jax.planning.pruning import prune
-from fmab_jax.planning.race import Goal, Verdict, race
+from fmab_jax.planning.candidates import (
+    Candidate,
+    Setting,
+    check_setting,
+    select_candidates,
+    write_call,
+)
+from fmab_jax.planning.race import OVER, End, Goal, Verdict, race
 from fmab_jax.planning.runs import (
     FIRST_SEEDS,
     FRESH_LEVEL,
@@ -29,9 +33,80 @@ from fmab_jax.planning.runs import (
     Look,
     Runs,
     Summary,
+    Trials,
+    compare_means,
     summarise,
 )
 from fmab_jax.run.resources import MAX_SEEDS
+
+_BUDGETS = ("links", "numbers", "bits")
+# Rivals that an answer has, and seeds of the answer at a smaller leak.
+_MOST_RIVALS, _FEW_SEEDS = 8, 500
+# Of these, those that exceed a budget.
+_MOST_OVER = 3
+
+
+class Rival(NamedTuple):
+    """A candidate that ran and is not the answer.
+
+    Attributes:
+        label: The candidate.
+        seeds: Its seeds in the race.
+        mean: Mean regret over these.
+        low: Lower end of the 95 % interval of the mean.
+        high: Upper end.
+        more: How much more it loses than the answer on the same seeds, as a part of the answer's
+            mean.
+        more_low: Lower end of the 95 % interval of ``more``.
+        more_high: Upper end.
+        budget: The budget that its runs exceed; "" for none.
+        most: Its most links, numbers or bits, where it exceeds that budget; else NaN.
+    """
+
+    label: str
+    seeds: int
+    mean: float
+    low: float
+    high: float
+    more: float
+    more_low: float
+    more_high: float
+    budget: str
+    most: float
+
+
+class Alternative(NamedTuple):
+    """What another budget would cost.
+
+    Attributes:
+        label: The configuration.
+        purpose: What it is for, such as "at most 150 links".
+        mean: Mean regret.
+        low: Lower end of the 95 % interval of the mean.
+        high: Upper end.
+    """
+
+    label: str
+    purpose: str
+    mean: float
+    low: float
+    high: float
+
+
+class Times(NamedTuple):
+    """Seconds of a plan.
+
+    Attributes:
+        elapsed_s: Of all.
+        compile_s: Of compilers, in all threads together.
+        run_s: Of simulation.
+        missing_s: That the goal would still need, an estimate; 0 if it holds.
+    """
+
+    elapsed_s: float
+    compile_s: float
+    run_s: float
+    missing_s: float
 
 
 class Plan(NamedTuple):
@@ -41,15 +116,27 @@ class Plan(NamedTuple):
         algorithm: The configuration to run.
         label: Its call; noise and network are in it only where another candidate has the same one.
         holds: Whether its mean regret is within ``within`` of the best candidate's, as asked.
-        within: The x that is shown; larger than asked where seeds or time were spent before.
+        within: The x that is shown; larger than asked where seeds or time were spent before. It is
+            about the candidates that ran, or that need not run.
+        goal: The x that was asked for.
         confidence: Of this statement.
-        candidates: Number of candidates, with those that theorems rule out before the race.
+        end: Why the race ended: "decided", "time", "seeds" or "stopped" (Ctrl-C).
+        candidates: Number of candidates.
         survivors: Labels of candidates that are not surely worse, the answer first.
+        undecided: Labels of candidates that keep the answer from being within ``within`` surely.
+        waiting: Labels of candidates that have not run, and may be better.
+        outclassed: Labels of candidates that need not run: they surely lose more.
         infeasible: Labels of candidates whose runs exceed a budget.
+        keeps: Whether the answer is shown to keep the budgets.
         seeds: Trials of the race, of all candidates together.
         most_seeds: Seeds of the candidate with most.
-        missing_seeds: More seeds that the goal would need, an estimate; 0 if it holds.
-        regret: On fresh seeds, as the next four.
+        rare: Bound of what the answer's mean regret may have beyond its runs, at this confidence.
+        limit: Largest regret that this bound counts, and the theorem of docs/theory.md that bounds
+            what is beyond; "" for none, where no run can lose more.
+        missing_trials: More trials that the goal would need, an estimate; 0 if it holds.
+        fresh_seeds: Seeds of the figures that follow, which the race did not use; 0 if they are
+            those of the race.
+        regret: At the horizon.
         links: Links that are priced.
         numbers: Numbers on all links.
         bits: Bits on all links.
@@ -58,10 +145,10 @@ class Plan(NamedTuple):
             that nobody has are left out.
         delta: Delta at which each of them holds; 0 for pure differential privacy.
         remark: What no theorem covers; "" for nothing.
-        second: Label of the next best candidate, "" for none, and its mean regret in the race.
-        front: Rows of a label, what it is for, and its mean regret.
-        notes: What the budgets leave out.
-        elapsed_s: Time of the plan.
+        rivals: The best candidates that are not the answer, best first.
+        front: The best within half of the links, and the answer at a tenth of the leak.
+        notes: What the budgets leave out, and what was not tried.
+        times: What took how long.
         race: Rows of a label, seeds, mean regret and whether the candidate survives.
         looks: What each look of the race saw, in its order.
     """
@@ -70,13 +157,22 @@ class Plan(NamedTuple):
     label: str
     holds: bool
     within: float
+    goal: float
     confidence: float
+    end: str
     candidates: int
     survivors: tuple[str, ...]
+    undecided: tuple[str, ...]
+    waiting: tuple[str, ...]
+    outclassed: tuple[str, ...]
     infeasible: tuple[str, ...]
+    keeps: bool
     seeds: int
     most_seeds: int
-    missing_seeds: int
+    rare: float
+    limit: tuple[float, str]
+    missing_trials: int
+    fresh_seeds: int
     regret: Summary
     links: Summary
     numbers: Summary
@@ -85,10 +181,10 @@ class Plan(NamedTuple):
     leak: dict[str, float]
     delta: dict[str, float]
     remark: str
-    second: tuple[str, float]
-    front: tuple[tuple[str, str, float], ...]
+    rivals: tuple[Rival, ...]
+    front: tuple[Alternative, ...]
     notes: tuple[str, ...]
-    elapsed_s: float
+    times: Times
     race: tuple[tuple[str, int, float, bool], ...]
     looks: tuple[Look, ...]
 
@@ -103,6 +199,7 @@ def plan(
     links: float | None = None,
     numbers: float | None = None,
     bits: float | None = None,
+    over: float = OVER,
     graph: object = None,
     components: object = None,
     server: bool = True,
@@ -111,7 +208,6 @@ def plan(
     confidence: float = 0.95,
     candidates: Sequence[Algorithm] | None = None,
     proven: bool = False,
-    strict: bool = False,
     time: float | None = None,
     store: str | os.PathLike[str] | None = None,
     max_seeds: int = 10**6,
@@ -122,11 +218,14 @@ def plan(
     """Finds a configuration whose regret is within x of the best that keeps the budgets.
 
     Candidates race on common random numbers until one of them is, with the stated confidence, at
-    most (1 + ``within``) times as large in mean regret as the best of all. The bounds hold at every
-    look and for all pairs of candidates together: Student's, which are asymptotic, or with
-    ``strict`` Bernstein's. Rare large regrets have a bound of their own (Chernoff), up to the
-    largest regret that a run can have. A budget is for single runs: a
-    candidate keeps it by its structure, or in at least 99 % of its runs, surely.
+    most (1 + ``within``) times as large in mean regret as the best of all. The bounds hold for any
+    law of regret, at every look and for all candidates together: they are bets whose money rarely
+    grows if the statement is false. Rare large regrets are covered up to the largest regret that a
+    run can have, or, where a theorem bounds the regret of an algorithm, up to that bound. A budget
+    is for single runs: a candidate keeps it by its structure, or surely in all but a share ``over``
+    of its runs.
+
+    Ctrl-C ends the race and returns the answer so far, once a candidate has run.
 
     Args:
         problem: Agents, arms and means.
@@ -139,6 +238,8 @@ def plan(
         links: Most links of a run; None for no budget.
         numbers: Most numbers on all links of a run.
         bits: Most bits on all links of a run.
+        over: Share of runs that may exceed a budget, in [0, 1): 0.5 limits the median, 0 asks for
+            a structure that keeps it.
         graph: Graph of the agents, for algorithms over a graph.
         components: Components of the agents, for algorithms over components.
         server: Whether there is a server.
@@ -147,7 +248,6 @@ def plan(
         confidence: In (0, 1).
         candidates: Configured algorithms; by default every known one, over a grid of its own.
         proven: Whether to leave out values that the sources' theorems do not cover.
-        strict: Whether bounds need no normality (Bernstein); they take more seeds.
         time: Seconds after which the race stops at its next look.
         store: Folder that keeps all trials: a plan that is killed goes on, and a later plan with
             other budgets uses them.
@@ -184,38 +284,42 @@ def plan(
         secure=secure,
         proven=proven,
     )
-    goal = _check_goal(setting, within, confidence, max_seeds, strict)
+    goal = Goal(
+        real("within", within, 0.0, 10.0, "use 0.05 for 5 %", open_low=True),
+        real("confidence", confidence, 0.0, 1.0, "use 0.95", open_low=True, open_high=True),
+        FIRST_SEEDS,
+        count("max_seeds", max_seeds, FIRST_SEEDS, MAX_SEEDS, "give the most seeds of a candidate"),
+        real("over", over, 0.0, 1.0, "use 0.01 for one run in a hundred", open_high=True),
+    )
     limit = math.inf if time is None else real("time", time, 0.0, math.inf, "give seconds")
     root = count("root_seed", root_seed, 0, 2**32 - 1, "give a seed")
     folder = None if store is None else _check_folder(store)
     selection, notes = select_candidates(candidates, setting)
-    entrants, pruning_notes = prune(selection, setting)
-    runs = Runs(setting, entrants, root, folder, client, progress)
-    verdict = race(
-        len(entrants),
-        runs.observe,
-        goal,
-        is_sure=[candidate.is_sure for candidate in entrants],
-        out_of_time=lambda: clock.perf_counter() - began > limit,
-    )
-    if verdict.winner < 0:
-        _refuse_budget(setting, runs)
-    answer = _answer(runs, verdict, goal, [*notes, *pruning_notes], clock.perf_counter() - began)
-    return answer._replace(candidates=len(selection))
+    runs = Runs(setting, selection, root, folder, client)
+    reporter = _Reporter(runs, began) if progress else None
+    try:
+        verdict = race(
+            [candidate.is_sure for candidate in selection],
+            runs.observe,
+            runs.find_tail,
+            goal,
+            groups=runs.groups,
+            find_least=runs.find_least,
+            is_over_time=lambda: clock.perf_counter() - began > limit,
+            report=lambda verdict: _report(verdict, runs, reporter),
+        )
+        if verdict.winner < 0:
+            _refuse_budget(setting, runs, goal.over)
+        return _answer(runs, verdict, goal, notes, began)
+    finally:
+        runs.close()
 
 
-def _check_goal(
-    setting: Setting, within: object, confidence: object, max_seeds: object, strict: object
-) -> Goal:
-    """Returns what the race has to show."""
-    return Goal(
-        real("within", within, 0.0, 10.0, "use 0.05 for 5 %", open_low=True),
-        real("confidence", confidence, 0.0, 1.0, "use 0.95", open_low=True, open_high=True),
-        setting.problem.agents * setting.horizon * find_largest_gap(setting.problem),
-        FIRST_SEEDS,
-        count("max_seeds", max_seeds, FIRST_SEEDS, MAX_SEEDS, "give the most seeds of a candidate"),
-        flag("strict", strict),
-    )
+def _report(verdict: Verdict, runs: Runs, reporter: _Reporter | None) -> None:
+    """Compiles what comes next, and prints what a look shows."""
+    runs.prepare(verdict.waiting)
+    if reporter is not None:
+        reporter.report(verdict)
 
 
 def _check_folder(store: object) -> Path:
@@ -229,56 +333,111 @@ def _check_folder(store: object) -> Path:
     return folder
 
 
-def _refuse_budget(setting: Setting, runs: Runs) -> NoReturn:
+def _refuse_budget(setting: Setting, runs: Runs, over: float) -> NoReturn:
     """Refuses a budget; every candidate exceeds one."""
-    least = runs.find_least()
+    least = runs.find_cheapest()
     budgets = {name: getattr(setting, name) for name in least}
     finite = [name for name, budget in budgets.items() if math.isfinite(budget)]
     for name in finite:
         if least[name] > budgets[name]:
             allowed = f"more: every candidate exceeds it, the least of a run is {least[name]:g}"
             refuse(name, budgets[name], allowed, "allow more")
-    allowed = "more: every candidate exceeds a budget in more than one run in a hundred"
-    refuse(finite[0], budgets[finite[0]], allowed, "allow more")
+    allowed = f"more: every candidate exceeds a budget in more than {100 * over:g} % of its runs"
+    refuse(finite[0], budgets[finite[0]], allowed, "allow more, or more runs over it")
 
 
-def find_largest_gap(problem: Problem) -> float:
-    """Returns the largest gap of an arm that an instance can have."""
-    if problem.means is None:
-        return 1.0
-    means, law = problem.means.mean(axis=0), problem.rewards
-    if problem.world is not None:
-        # `World.means` are in [0, 1], or between the first ones.
-        means = np.append(means, (0.0, 1.0))
-    gap = float(means.max() - means.min()) + 2.0 * normal.LARGEST * problem.means_error
-    return min(gap, law.high - law.low)
+class _Reporter:
+    """Prints how a race goes, a line a look."""
+
+    def __init__(self, runs: Runs, began: float) -> None:
+        self.began = began
+        self.runs, programs = runs, format_quantity(len(runs.groups), "program")
+        number = format_quantity(len(runs.candidates), "candidate")
+        seconds = runs.estimate_seconds(0, range(len(runs.candidates)))
+        self._print(f"{number}, {programs} to compile: about {write_seconds(seconds)} to a look")
+
+    def report(self, verdict: Verdict) -> None:
+        """Prints what a look shows."""
+        runs, total = self.runs, len(self.runs.candidates)
+        ran = sum(seeds > 0 for seeds in verdict.seeds)
+        if verdict.winner < 0:
+            self._print(f"{ran} of {format_quantity(total, 'candidate')} ran, none keeps a budget")
+            return
+        candidate = runs.candidates[verdict.winner]
+        regret = summarise(runs.collect(verdict.winner)["regret"])
+        seconds = runs.estimate_seconds(verdict.missing, verdict.waiting)
+        words = [f"so far {candidate.label}: regret {regret.mean:,.0f}"]
+        words[0] += f" [{regret.low:,.0f}, {regret.high:,.0f}]"
+        if rivals := _list_rivals(runs, verdict):
+            nearest = next((rival for rival in rivals if not rival.budget), None)
+            if nearest is not None:
+                words.append(f"next {nearest.label}, {100 * nearest.more:+.2g} %")
+        if verdict.waiting:
+            programs = f"{runs.compiled} of {format_quantity(len(runs.groups), 'program')} compiled"
+            words = [f"{ran} of {format_quantity(total, 'candidate')} ran, {programs}", *words]
+        elif not verdict.holds:
+            if math.isfinite(verdict.within):
+                words.append(f"surely within {100 * verdict.within:.3g} % of the best")
+            words.append(describe_obstacles(verdict.rivals, verdict.keeps))
+        if not verdict.holds:
+            words.append(f"about {write_seconds(seconds)} more")
+        self._print("; ".join(filter(None, words)))
+
+    def _print(self, line: str) -> None:
+        line = f"{clock.perf_counter() - self.began:.0f} s: {line}"
+        print(line, file=error_stream(), flush=True)
 
 
-def _answer(runs: Runs, verdict: Verdict, goal: Goal, notes: Sequence[str], elapsed: float) -> Plan:
+def describe_obstacles(rivals: Sequence[object], keeps: bool) -> str:
+    """Returns what keeps an answer from being decided, in words."""
+    words = [format_quantity(len(rivals), "rival") + " in the way"] if rivals else []
+    if not keeps:
+        words.append("nothing shows yet that it keeps the budgets")
+    return "; ".join(words)
+
+
+def write_seconds(seconds: float) -> str:
+    """Writes a time to one digit or two: "40 s", "3 min"."""
+    if seconds < 90.0:
+        return f"{max(1, round(seconds, -1 if seconds >= 20 else 0)):.0f} s"
+    return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"
+
+
+def _answer(runs: Runs, verdict: Verdict, goal: Goal, notes: Sequence[str], began: float) -> Plan:
     """Measures the winner on fresh seeds, and collects what the race shows."""
     setting, candidates = runs.setting, runs.candidates
     winner, means = candidates[verdict.winner], verdict.means
-    excluded = {verdict.winner, *verdict.infeasible}
-    rivals = [int(j) for j in np.argsort(means) if j not in excluded]
-    front = _find_front(runs, verdict, rivals)
-    algorithms = {winner.label: winner.algorithm}
-    algorithms |= {label: algorithm for label, algorithm in front.values()}
-    fresh = dict(zip(algorithms, runs.simulate(algorithms, FRESH_LEVEL, FRESH_SEEDS), strict=True))
-    trials, leaks = fresh[winner.label], _measure_leaks(winner.algorithm, setting.problem)
-    if not verdict.keeps:
-        notes = ["nothing shows yet that the answer keeps the budgets", *notes]
+    tail = runs.find_tail(verdict.winner)
+    trials, fresh_seeds, front = _measure(runs, verdict)
+    leaks = _measure_leaks(winner.algorithm, setting.problem)
+    missing_s = runs.estimate_seconds(verdict.missing, verdict.waiting)
+    elapsed = clock.perf_counter() - began
+    settled = {verdict.winner, *verdict.waiting, *verdict.infeasible}
     return Plan(
         algorithm=winner.algorithm,
         label=winner.label,
         holds=verdict.holds,
         within=goal.within if verdict.holds else verdict.within,
+        goal=goal.within,
         confidence=goal.confidence,
+        end=verdict.end.value,
         candidates=len(candidates),
         survivors=tuple(candidates[i].label for i in verdict.survivors),
+        undecided=tuple(candidates[i].label for i in verdict.rivals),
+        waiting=tuple(candidates[i].label for i in verdict.waiting),
+        outclassed=tuple(
+            x.label
+            for i, x in enumerate(candidates)
+            if verdict.seeds[i] < FIRST_SEEDS and i not in settled
+        ),
         infeasible=tuple(candidates[i].label for i in verdict.infeasible),
+        keeps=verdict.keeps,
         seeds=sum(verdict.seeds),
         most_seeds=max(verdict.seeds),
-        missing_seeds=verdict.missing,
+        rare=verdict.rare + tail.excess,
+        limit=(tail.limit, tail.source),
+        missing_trials=verdict.missing,
+        fresh_seeds=fresh_seeds,
         regret=summarise(trials["regret"]),
         links=summarise(trials["links"]),
         numbers=summarise(trials["numbers"]),
@@ -287,19 +446,55 @@ def _answer(runs: Runs, verdict: Verdict, goal: Goal, notes: Sequence[str], elap
         leak={view: leak.epsilon for view, leak in leaks.items()},
         delta={view: leak.delta for view, leak in leaks.items()},
         remark=winner.remark,
-        second=(candidates[rivals[0]].label, means[rivals[0]]) if rivals else ("", math.nan),
-        front=tuple(
-            (label, purpose, float(np.mean(fresh[label]["regret"])))
-            for purpose, (label, _) in front.items()
-        ),
+        rivals=tuple(_list_rivals(runs, verdict)),
+        front=tuple(front),
         notes=tuple(notes),
-        elapsed_s=elapsed,
+        times=Times(elapsed, runs.compile_s, runs.run_s, 0.0 if verdict.holds else missing_s),
         race=tuple(
             (candidate.label, verdict.seeds[i], means[i], i in verdict.survivors)
             for i, candidate in enumerate(candidates)
+            if verdict.seeds[i]
         ),
         looks=tuple(runs.looks),
     )
+
+
+def _measure(runs: Runs, verdict: Verdict) -> tuple[Trials, int, list[Alternative]]:
+    """Returns trials for the winner's figures, how many of them are fresh, and alternatives."""
+    winner, front = runs.candidates[verdict.winner], _find_frugal(runs, verdict)
+    own = runs.collect(verdict.winner)
+    if verdict.end == End.STOPPED:
+        return own, 0, front
+    seeds = FRESH_SEEDS if verdict.holds else min(FRESH_SEEDS, len(own["regret"]))
+    try:
+        if verdict.holds:
+            front += _measure_cautious(runs, winner)
+        (trials,) = runs.simulate({winner.label: winner.algorithm}, FRESH_LEVEL, seeds)
+    except KeyboardInterrupt:
+        return own, 0, front
+    return trials, seeds, front
+
+
+def _list_rivals(runs: Runs, verdict: Verdict) -> list[Rival]:
+    """Returns the best candidates that ran and are not the answer, best first."""
+    own, rivals = runs.collect(verdict.winner)["regret"], []
+    for i, candidate in enumerate(runs.candidates):
+        if i == verdict.winner or not verdict.seeds[i]:
+            continue
+        regret = runs.collect(i)["regret"]
+        mean, low, high = summarise(regret)[:3]
+        more = compare_means(regret, own)
+        over = [
+            (name, most)
+            for name in _BUDGETS
+            if i in verdict.infeasible
+            and (most := runs.find_most(i, name)) > getattr(runs.setting, name)
+        ]
+        budget, most = over[0] if over else ("", math.nan)
+        rivals.append(Rival(candidate.label, len(regret), mean, low, high, *more, budget, most))
+    rivals.sort(key=lambda rival: rival.mean)
+    dropped = [rival for rival in rivals if rival.budget][_MOST_OVER:]
+    return [rival for rival in rivals if rival not in dropped][:_MOST_RIVALS]
 
 
 def _measure_leaks(algorithm: Algorithm, problem: Problem) -> dict[str, Leak]:
@@ -311,23 +506,35 @@ def _measure_leaks(algorithm: Algorithm, problem: Problem) -> dict[str, Leak]:
     return {view: leak for view, leak in leaks.items() if leak is not None}
 
 
-def _find_front(
-    runs: Runs, verdict: Verdict, rivals: Sequence[int]
-) -> dict[str, tuple[str, Algorithm]]:
-    """Returns labels and algorithms for half of the links and for a tenth of the leak."""
-    setting, winner = runs.setting, runs.candidates[verdict.winner]
-    front: dict[str, tuple[str, Algorithm]] = {}
-    if math.isfinite(setting.links):
-        half = math.floor(setting.links / 2)
-        order = sorted([verdict.winner, *rivals], key=verdict.means.__getitem__)
-        frugal = next((i for i in order if runs.find_most(i, "links") <= half), None)
-        if frugal is not None:
-            candidate = runs.candidates[frugal]
-            front[f"at most {format_quantity(half, 'link')}"] = candidate.label, candidate.algorithm
-    if setting.leak is not None and (cautious := _lower_leak(winner.algorithm, setting)):
-        label = f"{write_call(winner.algorithm)} at a leak of {setting.leak / 10:g}"
-        front[f"a leak of {setting.leak / 10:g}"] = label, cautious
-    return front
+def _find_frugal(runs: Runs, verdict: Verdict) -> list[Alternative]:
+    """Returns the best candidate of the race within half of the links."""
+    setting = runs.setting
+    if not math.isfinite(setting.links):
+        return []
+    half = math.floor(setting.links / 2)
+    means = dict(enumerate(verdict.means))
+    ran = [i for i in means if verdict.seeds[i] >= FIRST_SEEDS and i not in verdict.infeasible]
+    for i in sorted(ran, key=means.__getitem__):
+        if runs.find_most(i, "links") <= half:
+            regret = summarise(runs.collect(i)["regret"])
+            label = runs.candidates[i].label
+            purpose = f"at most {format_quantity(half, 'link')}"
+            return [Alternative(label, purpose, *regret[:3])]
+    return []
+
+
+def _measure_cautious(runs: Runs, winner: Candidate) -> list[Alternative]:
+    """Returns the winner's configuration with a tenth of the leak."""
+    setting = runs.setting
+    if setting.leak is None:
+        return []
+    cautious = _lower_leak(winner.algorithm, setting)
+    if cautious is None:
+        return []
+    label = f"{write_call(winner.algorithm)} at a leak of {setting.leak / 10:g}"
+    (trials,) = runs.simulate({label: cautious}, FRESH_LEVEL, _FEW_SEEDS)
+    purpose = f"a leak of {setting.leak / 10:g}"
+    return [Alternative(label, purpose, *summarise(trials["regret"])[:3])]
 
 
 def _lower_leak(algorithm: Algorithm, setting: Setting) -> Algorithm | None:

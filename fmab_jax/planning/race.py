@@ -1,29 +1,57 @@
 """The race of a plan: seeds are added until one candidate is surely within x of the best.
 
-All candidates share their seeds, and every bound holds at all looks and for all ordered pairs of
-candidates at once (Bonferroni, which needs no independence). The guarantee comes from the rule that
-stops the race, which compares the winner with every candidate, also with those that get no more
-seeds; giving a candidate no more seeds only saves time.
+All candidates share their seeds. The winner is compared with every other candidate by a bet that
+wins money only if the winner is near enough: if it is not, the money exceeds 1 / error with a
+chance of at most ``error``, at any time (Ville). So nothing is normal, and nobody counts looks. A
+candidate that has not run is compared by the least that it surely loses.
 """
 
 from __future__ import annotations
 
+import enum
 import functools
+import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from fmab_jax.analysis.bands import clopper_pearson, student_critical
+from fmab_jax.analysis.bands import clopper_pearson
+from fmab_jax.planning.bounds import Tail
 
-RACE, LINKS, RARE, LUCK = 0.7, 0.1, 0.1, 0.1
-"""Shares of the chance of error: comparisons, budgets, and large regrets of the leader and small
-ones of the others that no seed has shown yet."""
+RACE, LINKS, RARE = 0.8, 0.1, 0.1
+"""Shares of the chance of error: comparisons, budgets, and large regrets of the winner that few
+seeds or none have shown."""
 
-MOST_OVER = 0.01
+OVER = 0.01
 """Share of runs that may exceed a budget that no structure bounds."""
+
+PILOT = 50
+"""Seeds that choose where a candidate's large regrets begin; no bet is made on them."""
+
+LOOKS = 60
+"""Most numbers of seeds at which the budgets of a candidate are judged."""
+
+# Seeds that show which candidates exceed a budget.
+_FEW = 8
+# Stakes of the bets, as parts of the largest, and their shares of the money.
+_STAKES = 0.95 * 0.5 ** np.arange(8)
+_SHARES = np.array([0.5, *[0.5 / 7] * 7])
+# Seeds of the winner that a bound of rare losses may take without a search for a cheaper winner.
+_DEAR = 20_000
+
+Regrets = Float[np.ndarray, " seed"]
+
+
+class End(enum.StrEnum):
+    """Why a race ended."""
+
+    DECIDED = "decided"
+    TIME = "time"
+    SEEDS = "seeds"
+    STOPPED = "stopped"
 
 
 class Goal(NamedTuple):
@@ -32,18 +60,16 @@ class Goal(NamedTuple):
     Attributes:
         within: x, so that the winner's mean regret is at most (1 + x) times the smallest.
         confidence: Chance that this holds, at least.
-        worst: Largest regret that a run can have, such as M T times the largest gap.
-        first: Seeds of each candidate at the first look; each further look doubles some.
+        first: Seeds of each candidate at its first look.
         most: Most seeds of a candidate.
-        strict: Bernstein's bound in place of Student's t, which needs normal means.
+        over: Share of runs that may exceed a budget, in [0, 1).
     """
 
     within: float
     confidence: float
-    worst: float
     first: int = 200
     most: int = 10**6
-    strict: bool = False
+    over: float = OVER
 
 
 class Sample(NamedTuple):
@@ -54,7 +80,7 @@ class Sample(NamedTuple):
         is_over: [seed] whether the run exceeds a budget.
     """
 
-    regret: Float[np.ndarray, " seed"]
+    regret: Regrets
     is_over: Bool[np.ndarray, " seed"]
 
 
@@ -62,18 +88,22 @@ class Verdict(NamedTuple):
     """The result of a race.
 
     Attributes:
-        winner: Index of the candidate with the smallest mean among those that are not shown to
-            exceed a budget; -1 for none.
+        winner: Index of the candidate with the smallest mean among those that ran and are not shown
+            to exceed a budget; -1 for none.
         keeps: Whether the winner is shown to keep the budgets.
         holds: Whether the goal is reached.
-        within: The x that holds now for the winner; infinity for none.
-        survivors: Candidates that are not surely worse than the winner, which is the first.
+        within: The x that holds now for the winner, beside the waiting candidates; infinity for
+            none.
+        survivors: Candidates that ran and are not surely worse than the winner, which is the first.
+        rivals: Candidates for which the goal is not shown, but for the waiting ones.
+        waiting: Candidates that have not run, and that may be better than the winner.
         infeasible: Candidates that exceed a budget.
         seeds: [candidate] seeds of each.
-        means: [candidate] mean regret of each.
+        means: [candidate] mean regret of each; NaN for those that have not run.
         looks: Looks that were taken.
-        missing: Estimate of how many more seeds the goal needs, for the leader; 0 if it
-            holds.
+        rare: Bound of the mean regret that the winner's runs may have beyond what they show.
+        missing: Estimate of the trials that the goal still needs; 0 if it holds.
+        end: Why the race ended.
     """
 
     winner: int
@@ -81,83 +111,149 @@ class Verdict(NamedTuple):
     holds: bool
     within: float
     survivors: tuple[int, ...]
+    rivals: tuple[int, ...]
+    waiting: tuple[int, ...]
     infeasible: tuple[int, ...]
     seeds: tuple[int, ...]
     means: tuple[float, ...]
     looks: int
+    rare: float
     missing: int
+    end: End
 
 
 Observe = Callable[[Sequence[int], int], Sequence[Sample]]
-
-LOOKS = 60
-"""Most looks of a race: each doubles the seeds of at least one candidate."""
-
-# Seeds that show which candidates exceed a budget.
-_FEW = 8
+FindTail = Callable[[int], Tail]
+FindLeast = Callable[[int, int], Regrets]
 
 
 def race(
-    count: int,
+    is_sure: Sequence[bool],
     observe: Observe,
+    find_tail: FindTail,
     goal: Goal,
     *,
-    is_sure: Sequence[bool] = (),
-    out_of_time: Callable[[], bool] = lambda: False,
+    groups: Sequence[Sequence[int]] = (),
+    find_least: FindLeast = lambda candidate, seeds: np.zeros(seeds),
+    is_over_time: Callable[[], bool] = lambda: False,
+    report: Callable[[Verdict], None] = lambda verdict: None,
 ) -> Verdict:
     """Adds seeds until one candidate is within x of the best, or seeds or time are spent.
 
+    Ctrl-C ends the race with what it shows, once a candidate has run.
+
     Args:
-        count: Number of candidates.
+        is_sure: [candidate] whether its structure keeps all budgets.
         observe: Returns the samples of some candidates for the first so many seeds; the same seed
             is the same randomness for every candidate.
+        find_tail: Returns what a candidate's runs may lose at most; asked of few candidates.
         goal: What has to be shown.
-        is_sure: [candidate] whether its structure keeps all budgets; all by default.
-        out_of_time: Whether to stop, asked after every look.
+        groups: Candidates that start together, in their order; all by default.
+        find_least: Returns the least that a candidate surely loses in the first so many seeds.
+        is_over_time: Whether to stop, asked after every look.
+        report: Is told what every look shows.
     """
-    sure = list(is_sure) or [True] * count
-    samples = [Sample(np.empty(0), np.empty(0, bool))] * count
-    # Few seeds show that a budget is exceeded in most runs.
-    for i, sample in _observe(observe, [i for i in range(count) if not sure[i]], _FEW):
-        samples[i] = sample
-    over = _Bounds(goal, samples, sure, np.zeros(count)).judge_budgets()[1]
-    for i, sample in _observe(observe, [i for i in range(count) if not over[i]], goal.first):
-        samples[i] = sample
-    thresholds = np.array([find_threshold(x.regret, goal.worst) for x in samples])
-    for look in range(1, LOOKS + 1):
-        verdict, active = _Bounds(goal, samples, sure, thresholds).judge(look)
-        sizes = {i: min(2 * len(samples[i].regret), goal.most) for i in active}
-        grows = {i: n for i, n in sizes.items() if n > len(samples[i].regret)}
-        if verdict.holds or not grows or look == LOOKS or out_of_time():
-            break
-        for seeds in sorted(set(grows.values())):
-            group = [i for i, n in grows.items() if n == seeds]
-            for candidate, sample in zip(group, observe(group, seeds), strict=True):
-                samples[candidate] = sample
+    state = _State(is_sure, goal, find_tail, find_least)
+    groups = groups or [range(len(is_sure))]
+    verdict = None
+    try:
+        for look in range(10**9):
+            verdict, wanted = state.judge(look)
+            if look:
+                report(verdict)
+            if verdict.holds:
+                return verdict._replace(end=End.DECIDED)
+            if not verdict.waiting and not wanted:
+                return verdict
+            if verdict.winner >= 0 and is_over_time():
+                return verdict._replace(end=End.TIME)
+            if verdict.waiting:
+                waiting = [[i for i in group if i in verdict.waiting] for group in groups]
+                state.start(next(filter(None, waiting)), observe)
+            else:
+                state.grow(wanted, observe)
+    except KeyboardInterrupt:
+        if verdict is None or verdict.winner < 0:
+            raise
+        verdict = verdict._replace(end=End.STOPPED)
+    assert verdict is not None
     return verdict
 
 
-def _observe(observe: Observe, group: Sequence[int], seeds: int) -> Iterable[tuple[int, Sample]]:
-    """Returns candidates with their samples; none for no candidates."""
-    return zip(group, observe(group, seeds), strict=True) if group else ()
-
-
-def find_threshold(regret: Float[np.ndarray, " seed"], worst: float) -> float:
+def find_threshold(regret: Regrets, limit: float) -> float:
     """Returns a regret that few runs exceed: what is beyond it has a bound of its own.
 
     Rare losses of the first look, below one run in twenty, do not move it.
     """
     middle, high = (float(np.quantile(regret, level)) for level in (0.5, 0.95))
-    return min(worst, high + 2.0 * (high - middle))
+    return min(limit, high + 2.0 * (high - middle))
 
 
-class _Bounds(NamedTuple):
-    """The bounds of one look; see `Goal` and `Sample`."""
+def list_sizes(first: int) -> Iterator[int]:
+    """Returns the seeds of looks: 1.4 times those of the one before, or ``first`` more."""
+    size = first
+    while True:
+        yield size
+        size = max(size + first, first * math.ceil(1.4 * size / first))
 
-    goal: Goal
-    samples: list[Sample]
-    sure: list[bool]
-    thresholds: Float[np.ndarray, " candidate"]
+
+class _Pair(NamedTuple):
+    """The winner and another candidate, on the seeds that both have and that no pilot used.
+
+    There are two bets, each with half of the error. One cuts the winner's regret at its threshold
+    and takes a bound of the rest; few seeds decide it where the other loses much more. The other
+    one cuts it at its limit, which takes many seeds of both, and sees what both lose at once.
+
+    Attributes:
+        regret: Of the winner.
+        other: Of the other candidate, or less.
+        threshold: Of the winner.
+        limit: Of the winner's tail; see `Tail`.
+        excess: Of the winner's tail.
+    """
+
+    regret: Regrets
+    other: Regrets
+    threshold: float
+    limit: float
+    excess: float
+
+    def subtract(self, within: float, cut: float) -> Regrets:
+        """Returns the winner's regret, cut and with its excess, less (1 + x) times the other's."""
+        return np.minimum(self.regret, cut) + self.excess - (1.0 + within) * self.other
+
+    def measure_money(self, within: float, cut: float, rare: float) -> float:
+        """Returns the logarithm of the money of a bet that the winner is within x."""
+        return measure_money(self.subtract(within, cut), cut + self.excess, -rare)
+
+    def is_within(self, within: float, rare: float, error: float) -> bool:
+        """Tells whether the winner is within x, if its rare regrets cost so much."""
+        goal = -math.log(0.5 * error)
+        cuts = (self.threshold, rare), (self.limit, 0.0)
+        return any(self.measure_money(within, *cut) >= goal for cut in cuts)
+
+    def find_within(self, rare: float, error: float) -> float:
+        """Returns the smallest x at which the winner is within x of the other."""
+        low, high = 0.0, 1e3
+        if self.is_within(low, rare, error):
+            return 0.0
+        if not self.is_within(high, rare, error):
+            return math.inf
+        while high - low > 1e-3 * high and high > 1e-6:
+            middle = 0.5 * (low + high) if low else math.sqrt(1e-7 * high)
+            low, high = (low, middle) if self.is_within(middle, rare, error) else (middle, high)
+        return high
+
+
+class _State:
+    """The samples of a race, and what they show."""
+
+    def __init__(
+        self, is_sure: Sequence[bool], goal: Goal, find_tail: FindTail, find_least: FindLeast
+    ) -> None:
+        self.is_sure, self.goal, self.count = is_sure, goal, len(is_sure)
+        self.find_tail, self.find_least = functools.cache(find_tail), find_least
+        self.samples = [Sample(np.empty(0), np.empty(0, bool))] * self.count
 
     @property
     def error(self) -> float:
@@ -166,228 +262,230 @@ class _Bounds(NamedTuple):
 
     @property
     def pair_error(self) -> float:
-        """Chance of error of one comparison: of an ordered pair, at a look."""
-        pairs = max(1, len(self.samples) * (len(self.samples) - 1))
-        return RACE * self.error / (2 * pairs * LOOKS)
+        """Chance of error of the winner's comparison with the best, whoever wins."""
+        return RACE * self.error / max(1, self.count - 1)
 
-    def judge(self, look: int) -> tuple[Verdict, list[int]]:
-        """Returns the verdict of a look, and the candidates that need more seeds."""
+    def has_run(self, candidate: int) -> bool:
+        """Tells whether a candidate has had its first look."""
+        return len(self.samples[candidate].regret) >= self.goal.first
+
+    def start(self, group: Sequence[int], observe: Observe) -> None:
+        """Takes the first look of some candidates."""
+        # Few seeds show that a budget is exceeded in most runs.
+        self._observe([i for i in group if not self.is_sure[i]], _FEW, observe)
+        over = self.judge_budgets()[1]
+        self._observe([i for i in group if not over[i]], self.goal.first, observe)
+
+    def grow(self, wanted: dict[int, int], observe: Observe) -> None:
+        """Takes a look of candidates with more seeds, by at most 1.4 or 2 times as many."""
+        sizes: dict[int, list[int]] = {}
+        for i, number in wanted.items():
+            sizes.setdefault(self._find_size(i, number), []).append(i)
+        for seeds, group in sorted(sizes.items()):
+            self._observe(group, seeds, observe)
+
+    def _observe(self, group: Sequence[int], seeds: int, observe: Observe) -> None:
+        if group:
+            for candidate, sample in zip(group, observe(group, seeds), strict=True):
+                self.samples[candidate] = sample
+
+    def _find_size(self, candidate: int, wanted: int) -> int:
+        """Returns the next size of a look that is wanted, up to twice the seeds."""
+        seeds = len(self.samples[candidate].regret)
+        sizes = itertools.takewhile(lambda x: x <= 2 * seeds, list_sizes(self.goal.first))
+        larger = [size for size in sizes if size > seeds]
+        size = next((size for size in larger if size >= wanted), larger[-1])
+        return min(size, self.goal.most)
+
+    def judge(self, looks: int) -> tuple[Verdict, dict[int, int]]:
+        """Returns the verdict of a look, and the seeds that candidates want."""
+        count, goal = self.count, self.goal
         seeds = [len(sample.regret) for sample in self.samples]
-        means = [float(np.mean(sample.regret)) for sample in self.samples]
+        means = [float(np.mean(x.regret)) if len(x.regret) else math.nan for x in self.samples]
         keeps, breaks = self.judge_budgets()
-        infeasible = tuple(i for i, is_broken in enumerate(breaks) if is_broken)
-        allowed = [i for i, is_broken in enumerate(breaks) if not is_broken]
+        ran = [i for i in range(count) if self.has_run(i) and not breaks[i]]
+        fresh = [i for i in range(count) if not self.has_run(i) and not breaks[i]]
         verdict = Verdict(
-            -1, False, False, math.inf, (), infeasible, tuple(seeds), tuple(means), look, missing=0
+            winner=-1,
+            keeps=False,
+            holds=False,
+            within=math.inf,
+            survivors=(),
+            rivals=(),
+            waiting=tuple(fresh),
+            infeasible=tuple(i for i in range(count) if breaks[i]),
+            seeds=tuple(seeds),
+            means=tuple(means),
+            looks=looks,
+            rare=math.inf,
+            missing=0,
+            end=End.SEEDS,
         )
-        if not allowed:
-            return verdict, []
-        # Few seeds make a mean small by luck.
-        errors = [float(np.std(x.regret)) / math.sqrt(len(x.regret)) for x in self.samples]
-        leader = min(allowed, key=lambda i: means[i] + 3.0 * errors[i])
-        others = sorted((j for j in allowed if j != leader), key=means.__getitem__)
-        pairs = {j: self._compare(leader, j) for j in others}
-        rare, x = self._rare_cost(leader), self.goal.within
-        margins = {j: pair.margin(x) for j, pair in pairs.items()}
-        holds = keeps[leader] and all(margin >= rare for margin in margins.values())
-        within = _find_within(pairs.values(), rare)
-        survivors = [leader, *(j for j in others if pairs[j].margin(0.0) <= rare)]
+        if not ran:
+            return verdict, {}
+        winner = self._choose_winner(ran)
+        rare, error, x = self.bound_rare(winner), self.pair_error, goal.within
+        pairs = {j: self.compare(winner, j) for j in (*ran, *fresh) if j != winner}
+        rivals = [j for j, pair in pairs.items() if not pair.is_within(x, rare, error)]
+        is_within = not rivals
+        # As all pairs of candidates may be named, each has a smaller part of the error.
+        strict = error / count
+        better = [j for j in pairs if self.has_run(j) and means[j] <= means[winner]]
+        worse = [j for j in pairs if self.has_run(j) and means[j] > means[winner]]
+        survivors = better + [j for j in worse if not pairs[j].is_within(0.0, rare, strict)]
         verdict = verdict._replace(
-            winner=leader,
-            keeps=keeps[leader],
-            holds=holds,
-            within=within if keeps[leader] else math.inf,
-            survivors=tuple(survivors),
-            missing=0 if holds else self._estimate_missing(leader, within),
+            winner=winner,
+            keeps=keeps[winner],
+            holds=keeps[winner] and is_within,
+            rare=rare,
+            waiting=tuple(j for j in rivals if not self.has_run(j)),
+            rivals=tuple(j for j in rivals if self.has_run(j)),
+            survivors=(winner, *sorted(survivors, key=means.__getitem__)),
         )
-        noisy = [j for j in others if margins[j] < 0.0]
-        # A candidate with fewer seeds than the leader is what limits their comparison.
-        active = {j for j in noisy if seeds[j] < seeds[leader]}
-        if len(active) < len(noisy) or not noisy:
-            active |= {leader, *noisy}
-        active |= {j for j in others if margins[j] < rare and pairs[j].doubt(x) > 0.25 * rare}
-        if not keeps[leader]:
-            active.add(leader)
-        return verdict, sorted(active)
+        wanted = self._list_wanted(verdict, pairs)
+        within = _find_within([pairs[j] for j in verdict.rivals], x, rare, error)
+        verdict = verdict._replace(
+            within=within if keeps[winner] else math.inf,
+            missing=sum(number - seeds[i] for i, number in wanted.items()),
+        )
+        return verdict, {i: n for i, n in wanted.items() if seeds[i] < goal.most}
+
+    def _choose_winner(self, ran: Sequence[int]) -> int:
+        """Returns the candidate that leads.
+
+        Few seeds make a mean small by luck. Of two that are alike, the one leads whose rare losses
+        take fewer seeds: half of x is left for the difference.
+        """
+        rates: dict[int, float] = {}
+        for i in ran:
+            regret = self.samples[i].regret
+            mean, error = float(np.mean(regret)), float(np.std(regret)) / math.sqrt(len(regret))
+            rates[i] = mean + 3.0 * error
+        winner, least = -1, math.inf
+        for i in sorted(ran, key=rates.__getitem__):
+            if rates[i] >= least:
+                break
+            mean = float(np.mean(self.samples[i].regret))
+            allowed, tail = 0.5 * self.goal.within * mean, self.find_tail(i)
+            is_dear = -math.log(self.pair_error) * tail.limit > _DEAR * allowed
+            rate = rates[i] + (allowed if is_dear and not tail.source else 0.0)
+            if rate < least:
+                winner, least = i, rate
+        return winner
+
+    def _list_wanted(self, verdict: Verdict, pairs: dict[int, _Pair]) -> dict[int, int]:
+        """Estimates how many seeds candidates need in all: the least for either bet of a pair."""
+        winner, own = verdict.winner, verdict.seeds[verdict.winner]
+        wanted: dict[int, float] = {}
+        for j in verdict.rivals:
+            seeds = verdict.seeds[j]
+            needs = self._list_needs(pairs[j], own, seeds, verdict.rare)
+            need = min(needs, key=lambda x: max(0.0, x[0] - own) + max(0.0, x[1] - seeds))
+            for i, number in zip((winner, j), need, strict=True):
+                if number > verdict.seeds[i]:
+                    wanted[i] = max(wanted.get(i, 0.0), number)
+        if not verdict.keeps:
+            wanted[winner] = max(wanted.get(winner, 0.0), 1.4 * own)
+        return {i: math.ceil(number) for i, number in wanted.items()}
+
+    def _list_needs(
+        self, pair: _Pair, own: int, seeds: int, rare: float
+    ) -> list[tuple[float, float]]:
+        """Estimates how many seeds the winner and another one need, for each bet of a pair."""
+        x, goal = self.goal.within, -math.log(0.5 * self.pair_error)
+        # Nothing shows yet that the goal can be met.
+        needs = [(2.0 * own if seeds >= own else own, 2.0 * seeds)]
+        ahead = -float(np.mean(pair.subtract(x, pair.threshold)))
+        if ahead > 0.0:
+            # Half of what the winner is ahead is for its rare losses, half for the doubt.
+            times = _find_times(pair.measure_money(x, pair.threshold, 0.5 * ahead), goal)
+            needs = [(max(own * 2.0 * rare / ahead, min(own, times * seeds)), times * seeds)]
+        if -float(np.mean(pair.subtract(x, pair.limit))) > 0.0:
+            both = min(own, seeds) * _find_times(pair.measure_money(x, pair.limit, 0.0), goal)
+            needs.append((both, both))
+        return needs
 
     def judge_budgets(self) -> tuple[list[bool], list[bool]]:
         """Returns which candidates surely keep the budgets, and which surely do not."""
         # One look more: that of few seeds.
-        error = LINKS * self.error / (2 * len(self.samples) * (LOOKS + 1))
+        error = LINKS * self.error / (2 * self.count * (LOOKS + 1))
         keeps, breaks = [], []
-        for sample, is_sure in zip(self.samples, self.sure, strict=True):
+        for sample, is_sure in zip(self.samples, self.is_sure, strict=True):
             low, high = bound_share(int(sample.is_over.sum()), len(sample.is_over), error)
-            keeps.append(is_sure or high <= MOST_OVER)
-            breaks.append(not is_sure and low > MOST_OVER)
+            keeps.append(is_sure or high <= self.goal.over)
+            breaks.append(not is_sure and low > self.goal.over)
         return keeps, breaks
 
-    def _clip(self, candidate: int, seeds: int) -> Float[np.ndarray, " seed"]:
-        """Returns the regret of the first seeds, at most the candidate's threshold."""
-        return np.minimum(self.samples[candidate].regret[:seeds], self.thresholds[candidate])
+    def find_threshold(self, candidate: int) -> float:
+        """Returns the threshold that the pilot of a candidate chose, at most its limit."""
+        pilot = self.samples[candidate].regret[:PILOT]
+        return find_threshold(pilot, self.find_tail(candidate).limit)
 
-    def _rare_cost(self, candidate: int) -> float:
-        """Returns a bound of the mean regret beyond the threshold."""
-        excess = self._find_excess(candidate)
-        if excess is None:
-            return 0.0
-        beyond, share, seeds = excess
-        error = RARE * self.error / (len(self.samples) * LOOKS)
-        return beyond * bound_mean(share if seeds else 1.0, seeds, error)
-
-    def _find_excess(self, candidate: int) -> tuple[float, float, int] | None:
-        """Returns what regrets beyond the threshold can be, their mean share of it, and seeds."""
-        beyond = float(self.goal.worst - self.thresholds[candidate])
+    def bound_rare(self, candidate: int) -> float:
+        """Returns a bound of the mean regret between the threshold and the limit."""
+        threshold = self.find_threshold(candidate)
+        beyond = self.find_tail(candidate).limit - threshold
         if beyond <= 0.0:
-            return None
-        # The first look chose the threshold, so it does not count.
-        later = self.samples[candidate].regret[self.goal.first :]
-        excess = np.maximum(later - self.thresholds[candidate], 0.0) / beyond
-        return beyond, float(excess.mean()) if len(later) else 0.0, len(later)
-
-    def _compare(self, i: int, j: int) -> _Pair:
-        """Returns the comparison of two candidates on the seeds that both have."""
-        seeds = min(len(self.samples[i].regret), len(self.samples[j].regret))
-        # Bernstein's bound needs thresholds that do not depend on the data.
-        first = self.goal.first if self.goal.strict else 0
-        # A lower bound of the other's mean may count its rare regrets; Bernstein's needs a range.
-        other = self._clip(j, seeds) if self.goal.strict else self.samples[j].regret[:seeds]
-        regrets = [self._clip(i, seeds)[first:], other[first:]]
-        if len(regrets[0]) < 2:
-            return _Pair(0, (0.0, 0.0), 0.0, np.zeros((2, 2)), (0.0, 0.0), self.pair_error, True)
-        means = float(np.mean(regrets[0])), float(np.mean(regrets[1]))
-        spreads = float(self.thresholds[i]), float(self.thresholds[j])
-        luck = -self._find_rare_loss(j) if self.goal.strict else self._find_luck(other)
-        return _Pair(
-            len(regrets[0]),
-            means,
-            luck,
-            np.cov(regrets),
-            spreads,
-            self.pair_error,
-            self.goal.strict,
-        )
-
-    def _find_luck(self, regret: Float[np.ndarray, " seed"]) -> float:
-        """Returns a bound of what rare luck, which no seed shows, takes from a mean.
-
-        Regrets below the smallest of n seeds have a chance of at most 1 - error^(1/n), surely.
-        """
-        error = LUCK * self.error / (len(self.samples) * LOOKS)
-        return float(np.min(regret)) * -math.expm1(math.log(error) / len(regret))
-
-    def _find_rare_loss(self, candidate: int) -> float:
-        """Returns a lower bound of the mean regret beyond the threshold."""
-        excess = self._find_excess(candidate)
-        if excess is None:
             return 0.0
-        beyond, share, seeds = excess
-        error = LUCK * self.error / (len(self.samples) * LOOKS)
-        return beyond * (1.0 - bound_mean(1.0 - share, seeds, error))
+        regret = self.samples[candidate].regret[PILOT:]
+        share = np.clip((regret - threshold) / beyond, 0.0, 1.0)
+        return beyond * bound_mean(share, RARE * self.error / self.count)
 
-    def _estimate_missing(self, leader: int, within: float) -> int:
-        """Estimates how many more seeds the leader needs.
-
-        Bounds of means shrink with the root of their number, that of rare losses with the number.
-        """
-        seeds, sample = len(self.samples[leader].regret), self.samples[leader].regret
-        width = max(1.0, (min(within, 1e3) / self.goal.within) ** 2)
-        error = RARE * self.error / (len(self.samples) * LOOKS)
-        beyond = self.goal.worst - self.thresholds[leader]
-        cost = 0.5 * self.goal.within * max(float(np.mean(sample)), 1e-12)
-        rare = -math.log(error) * beyond / cost
-        return int(max(seeds * (min(width, 4.0) - 1.0), rare - seeds, seeds))
+    def compare(self, i: int, j: int) -> _Pair:
+        """Returns the pair of a candidate that ran and of another one."""
+        seeds, threshold = len(self.samples[i].regret), self.find_threshold(i)
+        other = self.samples[j].regret
+        if not self.has_run(j):
+            other = self.find_least(j, seeds)
+        seeds = min(seeds, len(other))
+        regret = self.samples[i].regret[PILOT:seeds]
+        tail = self.find_tail(i)
+        return _Pair(regret, other[PILOT:seeds], threshold, tail.limit, tail.excess)
 
 
-class _Pair(NamedTuple):
-    """Two candidates on the same seeds: the mean of the first less (1 + x) times the second.
-
-    Attributes:
-        seeds: Number of seeds.
-        means: Of both.
-        luck: What the second's mean may lack because of luck that no seed shows; negative where it
-            surely has rare losses that its mean here lacks.
-        covariance: Of both.
-        spreads: Range of both.
-        error: Chance that a bound fails.
-        strict: Whether bounds are Bernstein's.
-    """
-
-    seeds: int
-    means: tuple[float, float]
-    luck: float
-    covariance: Float[np.ndarray, "2 2"]
-    spreads: tuple[float, float]
-    error: float
-    strict: bool
-
-    def doubt(self, within: float) -> float:
-        """Returns how far the mean difference may be above its mean over the seeds."""
-        return self.half_width(within) + (1.0 + within) * self.luck
-
-    def half_width(self, within: float) -> float:
-        """Returns the half-width of the one-sided bound of the mean difference."""
-        if self.seeds < 2:
-            return math.inf
-        weights = np.array([1.0, -1.0 - within])
-        deviation = math.sqrt(max(0.0, float(weights @ self.covariance @ weights)))
-        if not self.strict:
-            quantile = _find_quantile(self.seeds - 1, self.error)
-            return quantile * deviation / math.sqrt(self.seeds)
-        # Maurer and Pontil (COLT 2009), theorem 4.
-        log = math.log(2.0 / self.error)
-        spread = self.spreads[0] + (1.0 + within) * self.spreads[1]
-        width = math.sqrt(2.0 * log / self.seeds) * deviation
-        return width + 7.0 * spread * log / (3.0 * (self.seeds - 1))
-
-    def margin(self, within: float) -> float:
-        """Returns how far the first is surely below (1 + x) times the second; negative if not."""
-        return (1.0 + within) * self.means[1] - self.means[0] - self.doubt(within)
-
-    def find_within(self, rare: float) -> float:
-        """Returns the smallest x at which the first is within x of the second."""
-        low, high = 0.0, 1e3
-        if self.margin(low) >= rare:
-            return 0.0
-        if not self.margin(high) >= rare:
-            return math.inf
-        for _ in range(50):
-            middle = 0.5 * (low + high)
-            low, high = (low, middle) if self.margin(middle) >= rare else (middle, high)
-        return high
-
-
-def _find_within(pairs: Iterable[_Pair], rare: float) -> float:
-    """Returns the smallest x at which the leader is within x of all others."""
-    within = 0.0
+def _find_within(pairs: Iterable[_Pair], least: float, rare: float, error: float) -> float:
+    """Returns the smallest x at which the winner is within x of all others, at least ``least``."""
+    within = least
     for pair in pairs:
         # Few pairs need a search: most hold at the x of another.
-        if math.isfinite(within) and not pair.margin(within) >= rare:
-            within = max(within, pair.find_within(rare))
+        if math.isfinite(within) and not pair.is_within(within, rare, error):
+            within = max(within, pair.find_within(rare, error))
     return within
 
 
-@functools.cache
-def _find_quantile(freedom: int, error: float) -> float:
-    """Returns Student's quantile, which all pairs of a look share."""
-    return student_critical(freedom, 2.0 * error)
+def _find_times(money: float, goal: float) -> float:
+    """Estimates how many times as many seeds a bet needs; money grows in proportion to seeds."""
+    return max(goal / money, 1.0) if money > 0.01 * goal else 100.0
 
 
-def bound_mean(mean: float, trials: int, error: float) -> float:
-    """Returns an upper bound, up to ``error``, of the mean of variables in [0, 1].
+def measure_money(values: Regrets, top: float, mean: float) -> float:
+    """Returns the logarithm of the money of bets that the mean of values is below ``mean``.
 
-    Source: Chernoff's bound; Hoeffding, "Probability inequalities for sums of bounded random
-    variables" (JASA 1963), theorem 1.
+    Each bet starts with a part of 1, and stakes the same part of its money on each value. If the
+    mean is not below, the money never exceeds 1 / error with more than a chance of ``error``.
+
+    Source: Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting" (JRSS
+    B 2024), with fixed stakes; Ville's inequality.
+
+    Args:
+        values: Independent, of one law, at most ``top``.
+        top: Above ``mean``.
+        mean: To be refuted.
     """
-    low, high = mean, 1.0
-    goal = math.inf if trials == 0 else -math.log(error) / trials
-    for _ in range(100):
+    if top <= mean:
+        return math.inf  # where all is 0 nothing can be lost
+    gains = (mean - values) / (top - mean)
+    logs = np.log1p(_STAKES[:, None] * gains[None]).sum(axis=1) + np.log(_SHARES)
+    return float(np.logaddexp.reduce(logs))
+
+
+def bound_mean(values: Regrets, error: float) -> float:
+    """Returns an upper bound, up to ``error``, of the mean of variables in [0, 1]."""
+    low, high = float(np.mean(values)) if len(values) else 1.0, 1.0
+    while high - low > 1e-4 * high:
         middle = 0.5 * (low + high)
-        divergence = (1.0 - mean) * math.log((1.0 - mean) / (1.0 - middle)) if mean < 1.0 else 0.0
-        if mean > 0.0:
-            divergence += mean * math.log(mean / middle)
-        low, high = (low, middle) if divergence > goal else (middle, high)
-        if high - low < 1e-15:
-            break
+        is_above = measure_money(values, 1.0, middle) >= -math.log(error)
+        low, high = (low, middle) if is_above else (middle, high)
     return high
 
 

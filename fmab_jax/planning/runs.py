@@ -1,13 +1,16 @@
-"""The trials of a plan: simulated, stored, and summarised."""
+"""The trials of a plan: compiled ahead, simulated, stored, and summarised."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -16,11 +19,22 @@ from jaxtyping import Float
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis.bands import student_critical
 from fmab_jax.analysis.budgets import find_tail, read_spending
-from fmab_jax.errors import Refusal, format_quantity, refuse
-from fmab_jax.files import error_stream
+from fmab_jax.errors import Refusal, refuse
+from fmab_jax.planning.bounds import (
+    Tail,
+    bound_tail,
+    count_first_pulls,
+    draw_gaps,
+    find_least_regret,
+)
 from fmab_jax.planning.candidates import Candidate, Setting
-from fmab_jax.planning.race import Sample
-from fmab_jax.sweeps.runner import sweep
+from fmab_jax.planning.race import Sample, list_sizes
+from fmab_jax.run import compilation, resources
+from fmab_jax.run.configs import Config, Program, bind
+from fmab_jax.sweeps.blocks import Job
+from fmab_jax.sweeps.layout import Room
+from fmab_jax.sweeps.runner import run
+from fmab_jax.sweeps.study import state
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -31,13 +45,20 @@ Trials = dict[str, np.ndarray]
 # Seeds of the first look, and fresh seeds of the answer's figures.
 FIRST_SEEDS, FRESH_SEEDS = 200, 2000
 # On processors, so that one program serves all looks.
-_BATCH = 200
+_BATCH = 256
+# Programs that are compiled before they are used.
+_AHEAD = 3
+# Looks of more trials are worth a program that takes longer to compile.
+_MANY = 20_000
 # Fresh seeds are of a level that no look has.
 FRESH_LEVEL = 1000
+# Seconds that a program takes to compile, before one has.
+_COMPILE_S = 8.0
+_Result = TypeVar("_Result")
 
 
 class Summary(NamedTuple):
-    """A quantity over fresh seeds.
+    """A quantity over seeds.
 
     Attributes:
         mean: Mean.
@@ -73,7 +94,14 @@ class Look(NamedTuple):
 
 
 class Runs:
-    """The trials of a plan: each doubling of the seeds has a root seed of its own."""
+    """The trials of a plan: each further part of the seeds has a root seed of its own.
+
+    Attributes:
+        groups: Candidates that share a program, in the order in which they start: those first that
+            surely lose the least.
+        compile_s: Seconds of compilation, of all threads together.
+        run_s: Seconds of simulation.
+    """
 
     def __init__(
         self,
@@ -82,32 +110,119 @@ class Runs:
         root_seed: int,
         store: Path | None,
         client: Any,
-        progress: bool,
     ) -> None:
         self.setting, self.candidates, self.root_seed = setting, candidates, root_seed
-        self.store, self.client, self.progress = store, client, progress
+        self.store, self.client = store, client
         self.blocks: dict[tuple[int, int], Trials] = {}
         self.looks: list[Look] = []
+        self.configs = [self._bind(candidate.algorithm) for candidate in candidates]
+        self.members: dict[Program, list[int]] = {}
+        for i, config in enumerate(self.configs):
+            self.members.setdefault(config.program, []).append(i)
+        first_pulls = [count_first_pulls(config) or math.inf for config in self.configs]
+        self.groups = sorted(
+            self.members.values(), key=lambda group: min(first_pulls[i] for i in group)
+        )
+        self.compile_s = self.run_s = 0.0
+        self._gaps: dict[int, np.ndarray] = {}
+        self._compilers = ThreadPoolExecutor(max(2, resources.cores() // 2))
+        self._runner = ThreadPoolExecutor(1)
+        self._compilations: dict[Program, Future[None]] = {}
+        self._tails: dict[int, Tail] = {}
+        self.prepare(range(len(candidates)))
+
+    def prepare(self, waiting: Sequence[int]) -> None:
+        """Compiles the next programs of candidates that have not run, in other threads."""
+        ahead = sum(not future.done() for future in self._compilations.values())
+        for group in self.groups:
+            program = self.configs[group[0]].program
+            if self.client is not None or ahead >= _AHEAD:
+                return
+            if program not in self._compilations and not {*group}.isdisjoint(waiting):
+                self._compilations[program] = self._compilers.submit(self._compile, group)
+                ahead += 1
+
+    def close(self) -> None:
+        """Gives up what is not compiled; a running compiler cannot be stopped."""
+        self._compilers.shutdown(wait=False, cancel_futures=True)
+        self._runner.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def compiled(self) -> int:
+        """Number of programs that are compiled."""
+        return sum(future.done() for future in self._compilations.values())
+
+    def estimate_seconds(self, trials: int, waiting: Sequence[int]) -> float:
+        """Estimates the time of more trials, and of candidates that have not run."""
+        rate = self.run_s / max(1, sum(len(x["regret"]) for x in self.blocks.values()))
+        programs = len({self.configs[i].program for i in waiting})
+        left = min(programs, len(self.groups) - self.compiled)
+        each = self.compile_s / self.compiled if self.compiled else _COMPILE_S
+        return rate * (trials + FIRST_SEEDS * len(waiting)) + 0.5 * each * left
+
+    def _bind(self, algorithm: Algorithm) -> Config:
+        """Binds a configuration as looks do."""
+        horizon = self.setting.horizon
+        return bind(algorithm, self.setting.problem, horizon, times=[horizon], fast_compile=True)
+
+    def _compile(self, group: Sequence[int]) -> None:
+        """Compiles the program of a group."""
+        config, devices = self.configs[group[0]], resources.checked_devices(None)
+        room = self._find_room(config)
+        rows = compilation.count_table_rows(room.configs)
+        job = Job((config,), range(1), 0, "curves", room.trials, self._batch, rows)
+        start = time.perf_counter()
+        compilation.fit_sizes(config.program, job.sizes(devices), devices)
+        self.compile_s += time.perf_counter() - start
+
+    @property
+    def _batch(self) -> int | None:
+        return _BATCH if jax.default_backend() == "cpu" else None
+
+    def _find_room(self, config: Config) -> Room:
+        """Returns the room of a program, equal for all looks."""
+        group = self.members.get(config.program, [0])
+        trials = _BATCH if self._batch else FIRST_SEEDS * len(group)
+        return Room(trials, len(group))
 
     def observe(self, group: Sequence[int], seeds: int) -> list[Sample]:
         """Returns the samples of some candidates for the first so many seeds."""
-        level, start = 0, 0
         pieces: dict[int, list[Trials]] = {i: [] for i in group}
-        while start < seeds:
-            whole = FIRST_SEEDS if level == 0 else FIRST_SEEDS * 2 ** (level - 1)
-            block = self._run(group, level, min(whole, seeds - start))
+        for level, start, stop in _list_levels(seeds):
+            block = self._run(group, level, stop - start)
             for i in group:
                 pieces[i].append(block[i])
-            start, level = start + whole, level + 1
-        if self.progress:
-            number = format_quantity(len(self.candidates), "candidate")
-            line = f"{len(group)} of {number}: {format_quantity(seeds, 'seed')}"
-            print(line, file=error_stream(), flush=True)
         samples = [self._judge(pieces[i]) for i in group]
         for i, sample in zip(group, samples, strict=True):
             mean, low, high = summarise(sample.regret)[:3]
             self.looks.append(Look(self.candidates[i].label, seeds, mean, low, high))
         return samples
+
+    def find_tail(self, candidate: int) -> Tail:
+        """Returns what theorems say of a candidate's large losses."""
+        if candidate not in self._tails:
+            self._tails[candidate] = bound_tail(self.configs[candidate])
+        return self._tails[candidate]
+
+    def find_least(self, candidate: int, seeds: int) -> Float[np.ndarray, " seed"]:
+        """Returns what a candidate surely loses in the first so many seeds, without a run."""
+        config = self.configs[candidate]
+        if config.problem.world is not None or config.problem.presence is not None:
+            return np.zeros(seeds)
+        parts = []
+        for level, start, stop in _list_levels(seeds):
+            gaps = self._gaps.get(level)
+            if gaps is None or len(gaps) < stop - start:
+                gaps = draw_gaps(config, self._find_root(level), stop - start)
+                self._gaps[level] = gaps
+            parts.append(gaps[: stop - start])
+        return find_least_regret(config, np.concatenate(parts))
+
+    def collect(self, candidate: int) -> Trials:
+        """Returns all trials of a candidate in the race."""
+        levels = sorted(level for i, level in self.blocks if i == candidate and level < FRESH_LEVEL)
+        blocks = [self.blocks[candidate, level] for level in levels]
+        return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
 
     def _judge(self, pieces: list[Trials]) -> Sample:
         joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
@@ -124,38 +239,65 @@ class Runs:
         missing = [
             i for i in group if len(self.blocks.get((i, level), {"regret": ()})["regret"]) < seeds
         ]
-        if missing:
-            algorithms = {self.candidates[i].label: self.candidates[i].algorithm for i in missing}
-            for i, trials in zip(missing, self.simulate(algorithms, level, seeds), strict=True):
+        by_program: dict[Program, list[int]] = {}
+        for i in missing:
+            by_program.setdefault(self.configs[i].program, []).append(i)
+        for members in by_program.values():
+            algorithms = {self.candidates[i].label: self.candidates[i].algorithm for i in members}
+            for i, trials in zip(members, self.simulate(algorithms, level, seeds), strict=True):
                 self.blocks[i, level] = trials
         return {
             i: {name: values[:seeds] for name, values in self.blocks[i, level].items()}
             for i in group
         }
 
-    def simulate(self, algorithms: dict[str, Algorithm], level: int, seeds: int) -> list[Trials]:
-        """Runs algorithms for the seeds of a level."""
-        name = f"seeds-{self.root_seed}-{level}"
+    def _find_root(self, level: int) -> int:
+        """Returns the root seed of a level."""
         root = hashlib.sha256(f"{self.root_seed} {level}".encode()).digest()[:4]
+        return int.from_bytes(root)
+
+    def simulate(self, algorithms: dict[str, Algorithm], level: int, seeds: int) -> list[Trials]:
+        """Runs algorithms of one program for the seeds of a level."""
+        config = self._bind(next(iter(algorithms.values())))
+        if compiling := self._compilations.get(config.program):
+            compiling.result()
+        start = time.perf_counter()
+        data = self._wait(lambda: self._simulate(algorithms, config, level, seeds))
+        compile_s = data.attrs["compile_s"]
+        self.run_s += time.perf_counter() - start - compile_s
+        self.compile_s += compile_s
+        return [extract_trials(data.isel(algorithm=place)) for place in range(len(algorithms))]
+
+    def _wait(self, work: Callable[[], _Result]) -> _Result:
+        """Does work in another thread, so that Ctrl-C is heard meanwhile."""
+        return work() if self.client is not None else self._runner.submit(work).result()
+
+    def _simulate(
+        self, algorithms: dict[str, Algorithm], config: Config, level: int, seeds: int
+    ) -> xr.Dataset:
+        name = f"seeds-{self.root_seed}-{level}"
         store = None if self.store is None else self.store / name
         if store is not None and store.is_symlink():
             remedy = f"its {name} is a symbolic link: put the real one in its place"
             refuse("store", str(self.store), "a folder of plans", remedy)
+        study = state(
+            algorithms,
+            self.setting.problem,
+            horizon=self.setting.horizon,
+            seeds=seeds,
+            times=[self.setting.horizon],
+            root_seed=self._find_root(level),
+        )
         with self._rename_store_refusal():
-            data = sweep(
-                algorithms,
-                self.setting.problem,
-                horizon=self.setting.horizon,
-                seeds=seeds,
-                times=[self.setting.horizon],
-                root_seed=int.from_bytes(root),
+            return run(
+                replace(study, fast_compile=seeds * len(algorithms) <= _MANY),
                 store=store,
                 allow_changes=("algorithm", "seeds") if store else (),
                 client=self.client,
-                batch=_BATCH if jax.default_backend() == "cpu" else None,
+                batch=self._batch,
                 progress=False,
+                room=self._find_room(config),
             )
-        return [extract_trials(data.isel(algorithm=place)) for place in range(len(algorithms))]
 
     @contextmanager
     def _rename_store_refusal(self) -> Iterator[None]:
@@ -168,7 +310,7 @@ class Runs:
             allowed = f"a folder of plans with the same {error.field}"
             refuse("store", str(self.store), allowed, "name another one")
 
-    def find_least(self) -> dict[str, float]:
+    def find_cheapest(self) -> dict[str, float]:
         """Returns the fewest links, numbers and bits of a run."""
         return {
             name: float(min(trials[name].min() for trials in self.blocks.values()))
@@ -192,8 +334,41 @@ def extract_trials(data: xr.Dataset) -> Trials:
     }
 
 
+def _list_levels(seeds: int) -> Iterator[tuple[int, int, int]]:
+    """Yields the levels of the first so many seeds, with their first seed and their end."""
+    start = 0
+    for level, size in enumerate(list_sizes(FIRST_SEEDS)):
+        yield level, start, min(size, seeds)
+        start = size
+        if start >= seeds:
+            return
+
+
 def summarise(values: Float[np.ndarray, " seed"]) -> Summary:
     """Returns mean, its 95 % interval (Student), the 95 % quantile and the maximum."""
     mean, seeds = float(np.mean(values)), len(values)
     half = student_critical(seeds - 1, 0.05) * float(np.std(values, ddof=1)) / math.sqrt(seeds)
     return Summary(mean, mean - half, mean + half, *find_tail(values))
+
+
+def compare_means(
+    other: Float[np.ndarray, " seed"], own: Float[np.ndarray, " seed"]
+) -> tuple[float, float, float]:
+    """Returns how much more another one loses, as a part of the own mean, with its 95 % interval.
+
+    On shared seeds, or over all seeds of both where that is narrower: a rare loss may be among the
+    few shared ones. The interval of a ratio of means is that of its first-order expansion.
+    """
+    seeds = min(len(other), len(own))
+    mean = float(np.mean(own))
+    if mean == 0.0 or not own[:seeds].any():
+        return math.nan, math.nan, math.nan
+    shared = float(np.mean(own[:seeds]))
+    ratio = float(np.mean(other[:seeds])) / shared
+    middle, low, high, *_ = summarise((other[:seeds] - ratio * own[:seeds]) / shared)
+    paired = ratio - 1.0, ratio - 1.0 + low - middle, ratio - 1.0 + high - middle
+    ratio = float(np.mean(other)) / mean
+    halves = (summarise(other).high - float(np.mean(other)), summarise(own).high - mean)
+    half = math.hypot(halves[0], ratio * halves[1]) / mean
+    apart = ratio - 1.0, ratio - 1.0 - half, ratio - 1.0 + half
+    return min(paired, apart, key=lambda ends: ends[2] - ends[1])

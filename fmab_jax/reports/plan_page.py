@@ -64,15 +64,18 @@ def _tabulate_figures(document: Record) -> Table:
 
 
 def _tabulate_rivals(document: Record) -> Table:
-    rows = []
-    if document["second"]["label"]:
-        second = document["second"]
-        rows.append(["second best", second["label"], _write_number(second["regret"])])
-    rows += [
-        [f"with {row['for']}", row["label"], _write_number(row["regret"])]
+    rows = [
+        [f"with {row['for']}", row["label"], _write_number(row["regret"]), "", ""]
         for row in document["front"]
     ]
-    return Table("Beside the answer", ["for", "candidate", "mean regret"], rows)
+    for row in document["rivals"]:
+        more = "" if row["more"] is None else f"{100 * row['more']:+.3g} %"
+        if None not in (row["more_low"], row["more_high"]):
+            more += f" [{100 * row['more_low']:.3g}, {100 * row['more_high']:.3g}]"
+        budget = f"too many {row['budget']}" if row["budget"] else ""
+        rows.append(["rival", row["label"], _write_number(row["mean"]), more, budget])
+    heads = ["for", "candidate", "mean regret", "more than the answer", "budget"]
+    return Table("Beside the answer", heads, rows)
 
 
 def _tabulate_race(document: Record) -> Table:

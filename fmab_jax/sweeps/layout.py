@@ -41,6 +41,16 @@ class Block(NamedTuple):
         return len(self.cells) * (self.stop - self.start)
 
 
+class Room(NamedTuple):
+    """Trials and configurations that programs have room for, so that later runs need no others."""
+
+    trials: int = 1
+    configs: int = 1
+
+
+NO_ROOM: Room = Room()
+
+
 ProgramKey = tuple[Program, int]
 """Program and number of recorded slots, equal for all configs of a chunk."""
 
@@ -165,22 +175,26 @@ class Layout:
             return block.trials * config.curve_bytes
         return len(block.cells) * bytes_per_summary(config)
 
-    def jobs(self, blocks: Sequence[Block], batch: int | None) -> list[list[tuple[Block, Job]]]:
+    def jobs(
+        self, blocks: Sequence[Block], batch: int | None, room: Room = NO_ROOM
+    ) -> list[list[tuple[Block, Job]]]:
         """Returns blocks with their jobs, by program.
 
         Args:
             blocks: As `list_missing` returned them.
             batch: Trials of a batch, or None to choose.
+            room: What programs have room for at least.
         """
         programs = []
         for key, group in itertools.groupby(blocks, lambda block: self.keys[block.cells[0]]):
             members = list(group)
-            trials = max(block.trials for block in members)
+            trials = max(room.trials, *(block.trials for block in members))
             if self.study.until is not None:
                 # Looks double the seeds; one batch size for all looks compiles once.
                 most = len(self.programs[key]) * self.study.until.max_seeds
                 trials = max(trials, min(self.chunk_size(key)[0], most))
-            rows = count_table_rows(max(len(block.cells) for block in members))
+            configs = max(room.configs, *(len(block.cells) for block in members))
+            rows = count_table_rows(configs)
             programs.append([(x, self._job(x, trials, batch, rows)) for x in members])
         return programs
 

@@ -26,7 +26,7 @@ from fmab_jax.sweeps import results
 from fmab_jax.sweeps.chunks import Memory, Results
 from fmab_jax.sweeps.claims import find_intact, open_existing, register_study
 from fmab_jax.sweeps.grid import build_header
-from fmab_jax.sweeps.layout import Layout
+from fmab_jax.sweeps.layout import NO_ROOM, Layout, Room
 from fmab_jax.sweeps.precision import Precision
 from fmab_jax.sweeps.progress import Plan, Progress, format_size, resolve_progress
 from fmab_jax.sweeps.store import Store
@@ -168,8 +168,12 @@ def run(
     devices: Sequence[jax.Device] | None = None,
     progress: Progress | bool | None = None,
     dry: bool = False,
+    room: Room = NO_ROOM,
 ) -> xr.Dataset:
-    """Runs a study; arguments as in `sweep`. A ``dry`` run only plans, checks and reports."""
+    """Runs a study; arguments as in `sweep`.
+
+    A ``dry`` run only plans, checks and reports. ``room`` is what programs have room for at least.
+    """
     cluster = None if client is None else _make_cluster(client, worker, devices)
     # With a cluster, this process computes nothing and needs no device.
     local_devices = resources.checked_devices(devices) if cluster is None else ()
@@ -188,7 +192,7 @@ def run(
         layout = Layout(
             study, versions["platform"], chunk, worker, sharers, stored=path is not None
         )
-        work = BlockRunner(layout, local_devices, batch, cluster)
+        work = BlockRunner(layout, local_devices, batch, cluster, room)
         header = build_header(study, versions)
         computed_cells = Results(header, Memory(), [], study.outputs)
         if path is not None:

@@ -80,6 +80,7 @@ class Study:
     until: Precision | None
     outputs: tuple[Output, ...] = ()
     seed_list: np.ndarray | None = None  # which seeds; None for 0, 1, ..., seeds - 1
+    fast_compile: bool | None = None  # as in `Program`; None to choose by the number of trials
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -130,6 +131,11 @@ class Study:
         for config in {(x.problem, x.horizon): x for x in configs}.values():
             with refuse_errors(type(config.problem.world)):
                 check_world(config.bound, config.horizon, self.root_seed, few)
+
+    @property
+    def _is_brief(self) -> bool:
+        """Whether a program that compiles fast saves more time than it costs."""
+        return self.until is None and self.seeds * math.prod(self.shape) <= FEW_TRIALS
 
     @functools.cached_property
     def hash(self) -> str:
@@ -185,7 +191,7 @@ class Study:
             spacing=self.spacing,
             sum_agents=self.sum_agents,
             padded_agents=padded_agents,
-            fast_compile=self.until is None and self.seeds * math.prod(self.shape) <= FEW_TRIALS,
+            fast_compile=self._is_brief if self.fast_compile is None else self.fast_compile,
             outputs=self.outputs,
         )
         description = {

@@ -23,7 +23,7 @@ from fmab_jax.run.compilation import Sizes
 from fmab_jax.run.configs import Program
 from fmab_jax.sweeps.blocks import compute_block
 from fmab_jax.sweeps.chunks import Results
-from fmab_jax.sweeps.layout import Block, Layout, bytes_per_summary
+from fmab_jax.sweeps.layout import NO_ROOM, Block, Layout, Room, bytes_per_summary
 from fmab_jax.sweeps.progress import Plan, Progress
 from fmab_jax.sweeps.store import Entry
 
@@ -41,6 +41,7 @@ class BlockRunner:
     devices: tuple[jax.Device, ...]
     batch: int | None
     cluster: Cluster | None
+    room: Room = NO_ROOM
     compilations: int = 0
     compile_s: float = 0.0
     result_bytes: int = 0
@@ -140,7 +141,7 @@ class BlockRunner:
 
     def _compute_locally(self, blocks: list[Block], progress: Progress) -> _Chunks:
         """Computes blocks in order in this process; yields them with their arrays."""
-        groups, cores = self.layout.jobs(blocks, self.batch), resources.cores()
+        groups, cores = self.layout.jobs(blocks, self.batch, self.room), resources.cores()
         # The largest program first, since it may not fit.
         groups.sort(key=lambda jobs: -jobs[0][1].configs[0].elements)
         firsts = [jobs[0][1] for jobs in groups]
@@ -162,7 +163,7 @@ class BlockRunner:
     def _compute_on_cluster(self, blocks: list[Block], progress: Progress) -> _Chunks:
         """Computes blocks on the cluster; yields them with their arrays, in any order."""
         assert self.cluster is not None
-        pairs = [pair for jobs in self.layout.jobs(blocks, self.batch) for pair in jobs]
+        pairs = [pair for jobs in self.layout.jobs(blocks, self.batch, self.room) for pair in jobs]
         with closing(self.cluster.compute([job for _, job in pairs], progress)) as chunks:
             for number, arrays, compilations in chunks:
                 self.compilations += compilations

@@ -69,7 +69,7 @@ class PaperElimination(NoisyMessages):
         remedy="1 is the paper's; theorems hold for no smaller one",
         label="factor of the confidence radius",
         proven=Real(low=1.0),
-        grid=(0.1, 0.3, 0.5),
+        grid=(0.1, 0.15, 0.2, 0.3, 0.5),
     )
 
     def check(self) -> None:
