@@ -68,12 +68,12 @@ def test_figures_are_of_seeds_that_no_look_has(answer):
 def test_an_answer_names_what_half_of_the_links_and_a_tenth_of_the_leak_lose():
     """Would catch all links for half of them, links in the mean for the most of a run, and the
     same leak."""
-    candidates = [fmab.kl_se(1), fmab.kl_se(1, rounds=1)]
+    candidates = [fmab.kl_se(1), fmab.cdp_mab(epsilon_message=1, scale=0.6, rounds=2)]
     found = fmab.plan(PROBLEM, 2000, leak=1, links=40, candidates=candidates, within=0.1)
     # In the mean KL-SE has 19 links.
     assert found.label == "kl_se()" and found.links.mean < 20 < found.links.max <= 40
     frugal, cautious = found.front
-    assert frugal[:2] == ("kl_se(rounds=1)", "at most 20 links")
+    assert frugal[:2] == ("cdp(rounds=2, scale=0.6)", "at most 20 links")
     assert frugal.low <= frugal.mean <= frugal.high and frugal.low > found.regret.high
     assert cautious[:2] == ("kl_se() at a leak of 0.1", "a leak of 0.1")
     assert cautious.mean > 1.5 * found.regret.mean
