@@ -614,8 +614,17 @@ def _plans(numbers: Numbers) -> str:
         f"means from U[0, 1]; T = {slots}, a leak of {leak} and at most {small['links allowed']} "
         f"links. `{small['answer']}` is within {100 * float(small['within']):g} % of the best of "
         f"{small['candidates']} candidates. Its regret is {_regret(small)}, and the links of a run "
-        f"are {_write_links(small)}. The race took {int(small['trials']):,} trials."
+        f"are {_write_links(small)}. The race took {int(small['trials']):,} trials, "
+        f"{int(small['seeds of the answer']):,} of them of the answer, and "
+        f"{float(small['seconds']):,.0f} s on two cores, where nothing was compiled before: "
+        f"{float(small['compile seconds']):,.0f} s of compilers, two at once, and the rest of "
+        f"simulation. {small['not run']} candidates did not run."
     )
+
+
+def _plan_coverage(numbers: Numbers) -> str:
+    """How often the statements of whole plans are true."""
+    return race_tables.write_plans(numbers.table("plan_coverage"))
 
 
 def _write_links(row: Mapping[str, str]) -> str:
@@ -632,6 +641,7 @@ BLOCKS = (
     Block("docs/own_mechanism.md", "noises", _noises),
     Block("docs/plan.md", "plans", _plans),
     Block("docs/plan.md", "race_coverage", _race),
+    Block("docs/plan.md", "plan_coverage", _plan_coverage),
     Block("docs/theory.md", "theory_shown", _theory_shown),
     Block("docs/theory.md", "theory_lost", _theory_lost),
     Block("docs/note.md", "note_cost", _note_cost),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -92,9 +93,27 @@ def draw(results: Mapping[int, Sequence[Plan]], folder: Path) -> list[Path]:
                     "confidence": answer.confidence,
                     "candidates": answer.candidates,
                     "trials": answer.seeds,
-                    "second": answer.second[0],
-                    "second regret": answer.second[1],
+                    **_describe_next(answer),
+                    "seeds of the answer": _find_seeds(answer),
+                    "limit": answer.limit[0],
+                    "theorem": answer.limit[1],
+                    "not run": len(answer.outclassed),
+                    "seconds": answer.times.elapsed_s,
+                    "compile seconds": answer.times.compile_s,
                     "remark": answer.remark,
                 }
             )
     return [common.save_rows(rows, folder / "plans.csv")]
+
+
+def _describe_next(answer: Plan) -> dict[str, Any]:
+    """Returns the next best candidate within the budgets, and how much more it loses."""
+    rival = next((rival for rival in answer.rivals if not rival.budget), None)
+    if rival is None:
+        return {"next": "", "next loses more": (math.nan,) * 3}
+    return {"next": rival.label, "next loses more": (rival.more, rival.more_low, rival.more_high)}
+
+
+def _find_seeds(answer: Plan) -> int:
+    """Returns the seeds of the answer in the race."""
+    return next(seeds for label, seeds, *_ in answer.race if label == answer.label)

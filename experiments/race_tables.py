@@ -1,4 +1,5 @@
-"""Writes tables of docs/plan.md about the race, from figures/race_coverage.csv."""
+"""Writes tables of docs/plan.md about races and plans, from race_coverage.csv and
+plan_coverage.csv in figures/."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from experiments import common
+from fmab_jax.analysis.bands import lost_interval
 
 Row = Mapping[str, str]
 
@@ -43,10 +45,15 @@ def write_coverage(rows: Sequence[Row]) -> str:
 
 
 def write_share(row: Row, name: str = "share wrong") -> str:
+    """Writes a share of a row in per cent, with its interval."""
+    return write_interval(*(float(row[f"{name}{end}"]) for end in ("", ", lower", ", upper")))
+
+
+def write_interval(share: float, low: float, high: float) -> str:
     """Writes a share in per cent, with its interval."""
-    share, low, high = (100 * float(row[f"{name}{end}"]) for end in ("", ", lower", ", upper"))
     # An interval is never narrower than it is.
-    return f"{share:.1f} [{math.floor(10 * low) / 10:.1f}, {math.ceil(10 * high) / 10:.1f}]"
+    ends = f"{math.floor(1000 * low) / 10:.1f}, {math.ceil(1000 * high) / 10:.1f}"
+    return f"{100 * share:.1f} [{ends}]"
 
 
 def _write_mutant(row: Row, by_key: Mapping[tuple[str, str], Row]) -> dict[str, str]:
@@ -110,4 +117,30 @@ def write_reports(rows: Sequence[Row]) -> str:
         f"The mean regret of an answer is stated from fresh seeds. In the problem "
         f'"{fresh["problem"]}" {state(fresh)}. If the mean were stated from the seeds that chose '
         f"the winner, it would be too small: {state(same)}."
+    )
+
+
+def write_plans(rows: Sequence[Row]) -> str:
+    """Returns the table of whole plans, and their count."""
+    lines = [
+        {
+            "question": row["question"],
+            "candidates": row["candidates"],
+            "x": f"{100 * float(row['within']):g} %",
+            "within x": row["near"],
+            "plans": row["plans"],
+            "decided": row["decided"],
+            "wrong, per cent": write_share(row),
+            "trials, mean": f"{int(row['trials']):,}",
+        }
+        for row in rows
+    ]
+    plans, decided, wrong = (
+        sum(int(row[head]) for row in rows) for head in ("plans", "decided", "wrong")
+    )
+    low, high = lost_interval(wrong, plans, common.LEVEL)
+    share = write_interval(wrong / plans, low, high)
+    return (
+        f"{chr(10).join(common.table_lines(lines))}\n\nOf {plans:,} plans {decided:,} were decided, "
+        f"and {wrong:,} statements were wrong: {share} %."
     )

@@ -32,7 +32,7 @@ _ENDS = {
 }
 _MOST_BYTES = 1 << 26
 # Rivals that a text names.
-_MOST_NAMED = 8
+_MOST_NAMED = 4
 # Figures can show numbers up to this size.
 _LARGEST = 1e100
 
