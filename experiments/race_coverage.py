@@ -33,6 +33,7 @@ from experiments.race_tables import (
 )
 from fmab_jax.analysis.bands import lost_interval, student_critical
 from fmab_jax.planning import race as procedure
+from fmab_jax.planning.bounds import Tail
 
 # Simulations that races draw seeds from; seeds of the pool and races for each seed of the others.
 AGENTS, ARMS, HORIZON = 5, 10, 10**4
@@ -153,7 +154,8 @@ def decide(draws: Draws, **options: Any) -> procedure.Verdict:
     """Returns the verdict of a race, whose goal has some options."""
     case = draws.case
     goal = case.goal._replace(**options)
-    return procedure.race(case.sure, draws.observe, case.find_tail, goal)
+    is_sure, tail = case.is_sure or (True,) * len(case.means), Tail(case.limit, 0.0, "")
+    return procedure.race(is_sure, draws.observe, lambda candidate: tail, goal)
 
 
 def run_race(draws: Draws, **options: Any) -> Outcome:

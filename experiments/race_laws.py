@@ -10,7 +10,6 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import ndtr
 
-from fmab_jax.planning.bounds import Tail
 from fmab_jax.planning.race import OVER, Goal, Sample
 
 Seeds = Float[np.ndarray, " seed"]
@@ -57,15 +56,6 @@ class Case(NamedTuple):
     limit: float
     over: tuple[float, ...] = ()
     is_sure: tuple[bool, ...] = ()
-
-    @property
-    def sure(self) -> list[bool]:
-        """Whether the structure of each candidate keeps the budget."""
-        return list(self.is_sure or (True,) * len(self.means))
-
-    def find_tail(self, candidate: int) -> Tail:
-        """Returns what a race is told of large losses."""
-        return Tail(self.limit, 0.0, "")
 
     @property
     def feasible(self) -> list[int]:

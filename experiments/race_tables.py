@@ -141,6 +141,6 @@ def write_plans(rows: Sequence[Row]) -> str:
     low, high = lost_interval(wrong, plans, common.LEVEL)
     share = write_interval(wrong / plans, low, high)
     return (
-        f"{chr(10).join(common.table_lines(lines))}\n\nOf {plans:,} plans {decided:,} were decided, "
-        f"and {wrong:,} statements were wrong: {share} %."
+        f"{chr(10).join(common.table_lines(lines))}\n\nOf {plans:,} plans {decided:,} were "
+        f"decided, and {wrong:,} statements were wrong: {share} %."
     )

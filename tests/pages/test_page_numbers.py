@@ -23,7 +23,7 @@ from fmab_jax.analysis.summary import BIN_WIDTH
 from fmab_jax.core.laplace import share_epsilon
 from fmab_jax.core.ledgers import Noise
 from fmab_jax.mechanisms.laplace import LAPLACE
-from fmab_jax.planning.race import MOST_OVER
+from fmab_jax.planning.race import OVER
 from fmab_jax.run import resources
 
 ROOT = Path(__file__).parents[2]
@@ -234,7 +234,7 @@ SOURCES = (
     ),
     (TRUE, rf"cut at {N} times the best mean", lambda: [race_laws.CUT]),
     (TRUE, rf"loses nothing in {N} % of its runs", lambda: [100 * race_laws.LUCKY]),
-    (TRUE, rf"in more than {N} % of their seeds", lambda: [100 * MOST_OVER]),
+    (TRUE, rf"in more than {N} % of their seeds", lambda: [100 * OVER]),
     (KLSE, rf"shares of half\s+of them keep to {N} at", half),
     (KLSE, rf"At a level of 20 that takes {N} off", lambda: [math.log(21)]),
     (SUITES, rf"Eliminations have {N} to {N} seeds", lambda: of_suites("rounds")),

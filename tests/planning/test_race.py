@@ -37,7 +37,11 @@ class Entrant(NamedTuple):
     limit: float
     excess: float = 0.0
     is_sure: bool = True
-    source: str = ""
+    has_theorem: bool = False
+
+    @property
+    def tail(self):
+        return Tail(self.limit, self.excess, "a theorem" if self.has_theorem else "")
 
 
 def play(sampler, count, goal=GOAL, over=None, *, limit=LIMIT, entrants=(), log=None, **options):
@@ -52,11 +56,8 @@ def play(sampler, count, goal=GOAL, over=None, *, limit=LIMIT, entrants=(), log=
         ]
 
     entrants = list(entrants) or [Entrant(limit)] * count
-
-    def find_tail(i):
-        return Tail(entrants[i].limit, entrants[i].excess, entrants[i].source)
-
-    return race([x.is_sure for x in entrants], observe, find_tail, goal, **options)
+    is_sure = [entrant.is_sure for entrant in entrants]
+    return race(is_sure, observe, lambda i: entrants[i].tail, goal, **options)
 
 
 def gamma(means, seed, most=2**16):
@@ -150,7 +151,7 @@ def test_of_two_alike_the_one_with_a_theorem_leads_if_its_rare_losses_are_dear()
     """Would catch a race of millions of seeds where a cheaper candidate is as good."""
     sampler = gamma([100.0, 100.5], 6)
     for limit, due in ((1e5, 1), (500.0, 0)):
-        entrants = [Entrant(limit), Entrant(1000.0, source="a theorem")]
+        entrants = [Entrant(limit), Entrant(1000.0, has_theorem=True)]
         verdict = play(sampler, 2, entrants=entrants)
         assert verdict.holds and verdict.winner == due
 

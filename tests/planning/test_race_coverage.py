@@ -88,6 +88,17 @@ def test_means_of_laws_are_exact(problem):
         assert 0.0 <= regret.min() and regret.max() <= case.limit
 
 
+@pytest.mark.parametrize("problem", [name for name in CASES if "rare event" in name])
+def test_means_of_laws_of_rare_events_are_those_of_all_that_is_shared(problem):
+    """Would catch a mean that is off by less than what a sample of rare events can tell."""
+    case, seeds = CASES[problem], 10**6
+    shared = (np.arange(seeds) + 0.5) / seeds
+    for candidate in (0, len(case.means) - 2, len(case.means) - 1):
+        regret = case.draw(candidate, shared, np.random.default_rng(0))
+        assert regret.mean() == pytest.approx(case.means[candidate], rel=1e-4)
+        assert regret.min() >= 0.0 and regret.max() <= case.limit
+
+
 @pytest.mark.parametrize(("chance", "within", "ratio"), race_laws.RARE_EVENTS)
 def test_rare_events_are_all_that_tells_two_candidates_apart(chance, within, ratio):
     """Would catch an event of another chance, and one beyond the threshold of most pilots, where
