@@ -224,7 +224,7 @@ SOURCES = (
     ),
     (
         TRUE,
-        rf"\| 200 within {N} % \| one is best",
+        rf"\| 100 within {N} % \| one is best",
         lambda: [max(race_laws.many().means) - min(race_laws.many().means)],
     ),
     (
