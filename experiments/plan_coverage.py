@@ -68,7 +68,7 @@ def _configure(
 
 
 def list_questions() -> list[Question]:
-    """Returns the questions: 4 to 8 candidates each, some of them alike."""
+    """Returns the questions: 4 to 6 candidates each, some of them alike."""
     drawn, fixed = fmab.Problem.uniform(3, 4), fmab.Problem([0.9, 0.6, 0.3, 0.1], agents=5)
     close = fmab.Problem([0.6, 0.55, 0.5], agents=4)
     unlike = fmab.Problem.heterogeneous(3, 4, 0.4)
@@ -88,7 +88,7 @@ def list_questions() -> list[Question]:
             links=12,
         ),
         Question(
-            "links of most runs",
+            "links of some runs",
             fixed,
             500,
             1,

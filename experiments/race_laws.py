@@ -153,7 +153,7 @@ def tie() -> Case:
 
 
 def catastrophes() -> Case:
-    """The candidate that is best in most runs loses so much in 0.2 % of them that it is not."""
+    """Candidates that are best in most runs lose so much in few of them that they are not."""
     usual, chances = (100.0, 120.0, 118.0, 150.0, 95.0), (CHANCE, 0.0, 0.001, 0.0, 0.004)
     losses = (CATASTROPHE, 0.0, 4000.0, 0.0, 15_000.0)
     parts = zip(usual, chances, losses, strict=True)

@@ -25,10 +25,14 @@ NO_COMMAND = (
 )
 
 _ENDS = {
-    "decided": "nothing more was asked",
     "time": "the time is up",
     "seeds": "no candidate may have more seeds",
     "stopped": "it was stopped",
+}
+_REMEDIES = {
+    "time": "Give a larger --time",
+    "seeds": "Give a larger --max-seeds",
+    "stopped": "Start it again",
 }
 _MOST_BYTES = 1 << 26
 # Rivals that a text names.
@@ -75,6 +79,7 @@ def build_document(answer: Plan, command: str) -> dict[str, object]:
         "missing_trials": answer.missing_trials,
         "fresh_seeds": answer.fresh_seeds,
         "rare": read(answer.rare),
+        "rare_trials": answer.rare_trials,
         "limit": {"regret": answer.limit[0], "theorem": answer.limit[1]},
         "rivals": [
             {name: read(x) if isinstance(x, float) else x for name, x in rival._asdict().items()}
@@ -228,16 +233,21 @@ def write_statement(answer: Plan) -> str:
     """Writes how good the answer surely is."""
     confidence = f"{100 * answer.confidence:.12g} % confidence"
     number = format_quantity(answer.candidates, "candidate")
+    if answer.holds and answer.candidates == 1:
+        return "The only candidate, and it keeps the budgets:"
     if answer.holds:
-        return f"Within {100 * answer.within:.3g} % of the best of {number}, with {confidence}:"
-    judged = answer.candidates - len(answer.waiting)
-    among = f"the {judged} of {number} that are judged" if answer.waiting else number
-    bound = f"nothing is sure of the leader of {among}"
-    if math.isfinite(answer.within):
+        return f"Within {100 * answer.within:,.4g} % of the best of {number}, with {confidence}:"
+    if answer.waiting:
+        judged = answer.candidates - len(answer.waiting)
+        number = f"the first {format_quantity(judged, 'candidate')}"
+    bound = f"no bound yet of the leader of {number}"
+    if not answer.keeps:
+        bound = f"the leader of {number}, of which nothing shows that it keeps the budgets"
+    elif math.isfinite(answer.within):
         share = f"{100 * answer.within:.3g} %"
         if answer.within > 10.0:
             share = f"a factor of {1.0 + answer.within:,.0f}"
-        bound = f"the leader is surely within {share} of the best of {among} ({confidence})"
+        bound = f"the leader is within {share} of the best of {number} ({confidence})"
     return f"Not decided, since {_ENDS[answer.end]}: so far {bound}:"
 
 
@@ -258,16 +268,20 @@ def write_obstacles(answer: Plan) -> list[str]:
     if answer.rare > 0.5 * answer.goal * answer.regret.mean:
         seeds = format_quantity(_find_seeds(answer), "seed")
         lines.append(
-            f"Why: losses that are too rare for {seeds}, of up to {answer.limit[0]:,.0f} in a run, "
-            f"may add {answer.rare:,.0f} to its mean regret."
+            f"Why: losses that are too rare to be seen in {seeds} may add {answer.rare:,.0f} to "
+            "the leader's mean regret."
         )
     if not answer.keeps:
-        lines.append("Why: too few seeds show that it keeps the budgets.")
-    trials = f"{float(f'{answer.missing_trials:.2g}'):,.0f} trials"
-    time = write_seconds(answer.times.missing_s)
+        lines.append("Why: too few seeds show that the leader keeps the budgets.")
+    parts = []
+    if answer.waiting:
+        parts.append(f"the runs of {format_quantity(len(answer.waiting), 'candidate')}")
+    if answer.missing_trials:
+        parts.append(f"{float(f'{answer.missing_trials:.2g}'):,.0f} trials of those that ran")
     lines.append(
-        f"To decide: about {trials} of candidates that ran, {time} in all. A larger --time or "
-        "--max-seeds allows them; --out keeps the trials so far."
+        f"To decide: {' and '.join(parts) or 'more seeds'}, about "
+        f"{write_seconds(answer.times.missing_s)}. {_REMEDIES[answer.end]}; with --out, a plan "
+        "goes on from the trials of the one before."
     )
     return lines
 
@@ -278,10 +292,9 @@ def _list_names(labels: Sequence[str]) -> str:
     return ", ".join(labels[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _find_seeds(answer: Plan, *, is_other: bool = False) -> int:
-    """Returns the seeds of the answer in the race, or the most of another candidate."""
-    numbers = [row[1] for row in answer.race if (row[0] != answer.label) == is_other]
-    return max(numbers, default=0)
+def _find_seeds(answer: Plan) -> int:
+    """Returns the seeds of the answer in the race."""
+    return next(seeds for label, seeds, *_ in answer.race if label == answer.label)
 
 
 def write_answer(answer: Plan, command: str) -> list[str]:
@@ -306,7 +319,9 @@ def write_answer(answer: Plan, command: str) -> list[str]:
     lines += [f"  with {row.purpose}: {row.label}, {_write_mean(row)}" for row in answer.front]
     for paragraph in write_obstacles(answer):
         lines += textwrap.wrap(paragraph, 80, subsequent_indent="  ")
-    lines += ["", *write_rivals(answer), "", *textwrap.wrap(write_account(answer), 80)]
+    if answer.rivals:
+        lines += ["", *write_rivals(answer)]
+    lines += ["", *textwrap.wrap(write_account(answer), 80)]
     for note in answer.notes:
         lines += textwrap.wrap(note, 80, subsequent_indent="  ")
     return lines
@@ -314,19 +329,21 @@ def write_answer(answer: Plan, command: str) -> list[str]:
 
 def write_rivals(answer: Plan) -> list[str]:
     """Writes the best candidates that are not the answer, and why each of them is not."""
-    if not answer.rivals:
-        return []
-    lines = ["The next ones, best first, and how much more than the answer they lose:"]
+    lines = ["The next ones, best first, with what they lose more, or the budget they exceed:"]
     for rival in answer.rivals:
         lines += [f"  {rival.label}", f"    {_write_mean(rival)}, {describe_rival(rival)}"]
     return lines
 
 
 def describe_rival(rival: Rival) -> str:
-    """Returns why a rival is not the answer."""
+    """Returns how much more a rival loses than the answer, or the budget that it exceeds."""
     seeds = format_quantity(rival.seeds, "seed")
     if rival.budget:
-        return f"but up to {rival.most:,.0f} {rival.budget} ({seeds})"
+        return f"exceeds the {rival.budget}: up to {rival.most:,.0f} ({seeds})"
+    if not math.isfinite(rival.more):
+        return f"where the answer loses 0 ({seeds})"
+    if rival.more > 9.0:
+        return f"{1.0 + rival.more:,.3g} times as much ({seeds})"
     low, high = (f"{100 * end:.3g}" for end in (rival.more_low, rival.more_high))
     return f"{100 * rival.more:+.3g} % [{low}, {high}] ({seeds})"
 
@@ -343,22 +360,22 @@ def write_account(answer: Plan) -> str:
     trials, own = format_quantity(answer.seeds, "trial"), _find_seeds(answer)
     elapsed, compilers, simulation, _ = (f"{seconds:.3g} s" for seconds in answer.times)
     text = (
-        f"Figures are over {seeds}, with 95 % intervals of the mean. The race took {trials}, "
-        f"{own:,} of them of the answer, and {elapsed}: {compilers} of compilers and {simulation} "
-        "of simulation, partly at once."
+        f"The answer's figures are over {seeds}, those of others over their seeds in the race, "
+        f"with 95 % intervals of the mean. The race took {trials}, {own:,} of them of the answer. "
+        f"All took {elapsed}; compilers, two or more at once, worked for {compilers}, and simulation "
+        f"for {simulation}."
     )
     limit, theorem = answer.limit
-    alone = own - max(_find_seeds(answer, is_other=True), FIRST_SEEDS)
     if theorem:
         text += f" Losses of a run above {limit:,.0f} are bounded by {theorem} (docs/theory.md)."
-    elif alone > 0:
+    elif answer.rare_trials:
         text += (
             f" No theorem bounds what a run of the answer loses, so the race counts up to "
-            f"{limit:,.0f}: {alone:,} of its trials show nothing else, and would not be needed."
+            f"{limit:,.0f}: about {answer.rare_trials:,} of its trials were for such losses alone."
         )
     if answer.outclassed:
         number = format_quantity(len(answer.outclassed), "candidate")
-        text += f" {number} did not run: first pulls alone surely lose too much."
+        text += f" {number} did not run: what they surely lose is already too much."
     return text
 
 

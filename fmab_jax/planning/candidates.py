@@ -241,7 +241,7 @@ def list_candidates(setting: Setting) -> tuple[list[Candidate], list[str]]:
         if choices > _MOST_CHOICES and issubclass(owner, IndexPolicy):
             omissions.slow[title] = None
             continue
-        for algorithm in _configure_all(owner, setting, omissions):
+        for algorithm in _configure_variants(owner, setting, omissions):
             if algorithm in candidates:
                 continue
             if reason := find_misfit(algorithm, problem, setting.horizon):
@@ -374,7 +374,7 @@ def write_call(algorithm: Algorithm, *, is_whole: bool = False) -> str:
     return f"{algorithm.name}({', '.join(f'{name}={text}' for name, text in texts.items())})"
 
 
-def _configure_all(
+def _configure_variants(
     owner: type[Algorithm], setting: Setting, omissions: _Omissions
 ) -> Iterator[Algorithm]:
     """Configures an algorithm in all ways that the setting allows."""

@@ -133,6 +133,8 @@ class Plan(NamedTuple):
         rare: Bound of what the answer's mean regret may have beyond its runs, at this confidence.
         limit: Largest regret that this bound counts, and the theorem of docs/theory.md that bounds
             what is beyond; "" for none, where no run can lose more.
+        rare_trials: Trials of the answer beyond those of all others, where no theorem bounds its
+            losses; they show that large losses are rare.
         missing_trials: More trials that the goal would need, an estimate; 0 if it holds.
         fresh_seeds: Seeds of the figures that follow, which the race did not use; 0 if they are
             those of the race.
@@ -171,6 +173,7 @@ class Plan(NamedTuple):
     most_seeds: int
     rare: float
     limit: tuple[float, str]
+    rare_trials: int
     missing_trials: int
     fresh_seeds: int
     regret: Summary
@@ -295,6 +298,8 @@ def plan(
     root = count("root_seed", root_seed, 0, 2**32 - 1, "give a seed")
     folder = None if store is None else _check_folder(store)
     selection, notes = select_candidates(candidates, setting)
+    if goal.over == 0.0:
+        selection = _keep_sure(selection, setting, notes)
     runs = Runs(setting, selection, root, folder, client)
     reporter = _Reporter(runs, began) if progress else None
     try:
@@ -313,6 +318,20 @@ def plan(
         return _answer(runs, verdict, goal, notes, began)
     finally:
         runs.close()
+
+
+def _keep_sure(
+    selection: Sequence[Candidate], setting: Setting, notes: list[str]
+) -> list[Candidate]:
+    """Returns the candidates whose structure keeps all budgets; no seeds show it of others."""
+    kept = [candidate for candidate in selection if candidate.is_sure]
+    if number := len(selection) - len(kept):
+        text = format_quantity(number, "candidate")
+        notes.append(f"left out with --over 0: {text} whose structure does not keep the budgets")
+    if not kept:
+        allowed = "above 0: no candidate's structure keeps the budgets"
+        refuse("over", 0.0, allowed, "such as 0.01, or allow more")
+    return kept
 
 
 def _report(verdict: Verdict, runs: Runs, reporter: _Reporter | None) -> None:
@@ -377,7 +396,7 @@ class _Reporter:
             words = [f"{ran} of {format_quantity(total, 'candidate')} ran, {programs}", *words]
         elif not verdict.holds:
             if math.isfinite(verdict.within):
-                words.append(f"surely within {100 * verdict.within:.3g} % of the best")
+                words.append(f"within {100 * verdict.within:.3g} % of the best")
             words.append(describe_obstacles(verdict.rivals, verdict.keeps))
         if not verdict.holds:
             words.append(f"about {write_seconds(seconds)} more")
@@ -436,6 +455,7 @@ def _answer(runs: Runs, verdict: Verdict, goal: Goal, notes: Sequence[str], bega
         most_seeds=max(verdict.seeds),
         rare=verdict.rare + tail.excess,
         limit=(tail.limit, tail.source),
+        rare_trials=0 if tail.source or not winner.is_sure else _count_alone(verdict),
         missing_trials=verdict.missing,
         fresh_seeds=fresh_seeds,
         regret=summarise(trials["regret"]),
@@ -457,6 +477,12 @@ def _answer(runs: Runs, verdict: Verdict, goal: Goal, notes: Sequence[str], bega
         ),
         looks=tuple(runs.looks),
     )
+
+
+def _count_alone(verdict: Verdict) -> int:
+    """Returns the seeds of the winner that no other candidate has."""
+    others = [seeds for i, seeds in enumerate(verdict.seeds) if i != verdict.winner]
+    return max(0, verdict.seeds[verdict.winner] - max([FIRST_SEEDS, *others]))
 
 
 def _measure(runs: Runs, verdict: Verdict) -> tuple[Trials, int, list[Alternative]]:
@@ -531,9 +557,8 @@ def _measure_cautious(runs: Runs, winner: Candidate) -> list[Alternative]:
     cautious = _lower_leak(winner.algorithm, setting)
     if cautious is None:
         return []
-    label = f"{write_call(winner.algorithm)} at a leak of {setting.leak / 10:g}"
+    label, purpose = write_call(winner.algorithm), f"a leak of {setting.leak / 10:g}"
     (trials,) = runs.simulate({label: cautious}, FRESH_LEVEL, _FEW_SEEDS)
-    purpose = f"a leak of {setting.leak / 10:g}"
     return [Alternative(label, purpose, *summarise(trials["regret"])[:3])]
 
 

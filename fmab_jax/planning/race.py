@@ -2,8 +2,8 @@
 
 All candidates share their seeds. The winner is compared with every other candidate by a bet that
 wins money only if the winner is near enough: if it is not, the money exceeds 1 / error with a
-chance of at most ``error``, at any time (Ville). So nothing is normal, and nobody counts looks. A
-candidate that has not run is compared by the least that it surely loses.
+chance of at most ``error``, at any time (Ville). So comparisons take nothing as normal, and need no
+count of looks. A candidate that has not run is compared by the least that it surely loses.
 """
 
 from __future__ import annotations
@@ -222,15 +222,15 @@ class _Pair(NamedTuple):
         """Returns the winner's regret, cut and with its excess, less (1 + x) times the other's."""
         return np.minimum(self.regret, cut) + self.excess - (1.0 + within) * self.other
 
-    def measure_money(self, within: float, cut: float, rare: float) -> float:
+    def measure_log_money(self, within: float, cut: float, rare: float) -> float:
         """Returns the logarithm of the money of a bet that the winner is within x."""
-        return measure_money(self.subtract(within, cut), cut + self.excess, -rare)
+        return measure_log_money(self.subtract(within, cut), cut + self.excess, -rare)
 
     def is_within(self, within: float, rare: float, error: float) -> bool:
         """Tells whether the winner is within x, if its rare regrets cost so much."""
         goal = -math.log(0.5 * error)
         cuts = (self.threshold, rare), (self.limit, 0.0)
-        return any(self.measure_money(within, *cut) >= goal for cut in cuts)
+        return any(self.measure_log_money(within, *cut) >= goal for cut in cuts)
 
     def find_within(self, rare: float, error: float) -> float:
         """Returns the smallest x at which the winner is within x of the other."""
@@ -262,7 +262,7 @@ class _State:
 
     @property
     def pair_error(self) -> float:
-        """Chance of error of the winner's comparison with the best, whoever wins."""
+        """Chance of error of a pair: a wrong statement is about the best and one of the others."""
         return RACE * self.error / max(1, self.count - 1)
 
     def has_run(self, candidate: int) -> bool:
@@ -277,7 +277,7 @@ class _State:
         self._observe([i for i in group if not over[i]], self.goal.first, observe)
 
     def grow(self, wanted: dict[int, int], observe: Observe) -> None:
-        """Takes a look of candidates with more seeds, by at most 1.4 or 2 times as many."""
+        """Takes a look of candidates with more seeds, up to twice as many."""
         sizes: dict[int, list[int]] = {}
         for i, number in wanted.items():
             sizes.setdefault(self._find_size(i, number), []).append(i)
@@ -398,10 +398,10 @@ class _State:
         ahead = -float(np.mean(pair.subtract(x, pair.threshold)))
         if ahead > 0.0:
             # Half of what the winner is ahead is for its rare losses, half for the doubt.
-            times = _find_times(pair.measure_money(x, pair.threshold, 0.5 * ahead), goal)
+            times = _find_times(pair.measure_log_money(x, pair.threshold, 0.5 * ahead), goal)
             needs = [(max(own * 2.0 * rare / ahead, min(own, times * seeds)), times * seeds)]
         if -float(np.mean(pair.subtract(x, pair.limit))) > 0.0:
-            both = min(own, seeds) * _find_times(pair.measure_money(x, pair.limit, 0.0), goal)
+            both = min(own, seeds) * _find_times(pair.measure_log_money(x, pair.limit, 0.0), goal)
             needs.append((both, both))
         return needs
 
@@ -458,7 +458,7 @@ def _find_times(money: float, goal: float) -> float:
     return max(goal / money, 1.0) if money > 0.01 * goal else 100.0
 
 
-def measure_money(values: Regrets, top: float, mean: float) -> float:
+def measure_log_money(values: Regrets, top: float, mean: float) -> float:
     """Returns the logarithm of the money of bets that the mean of values is below ``mean``.
 
     Each bet starts with a part of 1, and stakes the same part of its money on each value. If the
@@ -484,7 +484,7 @@ def bound_mean(values: Regrets, error: float) -> float:
     low, high = float(np.mean(values)) if len(values) else 1.0, 1.0
     while high - low > 1e-4 * high:
         middle = 0.5 * (low + high)
-        is_above = measure_money(values, 1.0, middle) >= -math.log(error)
+        is_above = measure_log_money(values, 1.0, middle) >= -math.log(error)
         low, high = (low, middle) if is_above else (middle, high)
     return high
 

@@ -97,8 +97,8 @@ class Runs:
     """The trials of a plan: each further part of the seeds has a root seed of its own.
 
     Attributes:
-        groups: Candidates that share a program, in the order in which they start: those first that
-            surely lose the least.
+        groups: Candidates that share a program, in the order in which they start: those first whose
+            first epoch has the fewest pulls, last those of which nothing is known.
         compile_s: Seconds of compilation, of all threads together.
         run_s: Seconds of simulation.
     """
@@ -192,7 +192,7 @@ class Runs:
             block = self._run(group, level, stop - start)
             for i in group:
                 pieces[i].append(block[i])
-        samples = [self._judge(pieces[i]) for i in group]
+        samples = [self._build_sample(pieces[i]) for i in group]
         for i, sample in zip(group, samples, strict=True):
             mean, low, high = summarise(sample.regret)[:3]
             self.looks.append(Look(self.candidates[i].label, seeds, mean, low, high))
@@ -224,7 +224,8 @@ class Runs:
         blocks = [self.blocks[candidate, level] for level in levels]
         return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
 
-    def _judge(self, pieces: list[Trials]) -> Sample:
+    def _build_sample(self, pieces: list[Trials]) -> Sample:
+        """Returns what the parts of a candidate's seeds show."""
         joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
         setting = self.setting
         is_over = (
@@ -257,7 +258,7 @@ class Runs:
         return int.from_bytes(root)
 
     def simulate(self, algorithms: dict[str, Algorithm], level: int, seeds: int) -> list[Trials]:
-        """Runs algorithms of one program for the seeds of a level."""
+        """Runs algorithms of one program for a level, a part of the seeds with its own root."""
         config = self._bind(next(iter(algorithms.values())))
         if compiling := self._compilations.get(config.program):
             compiling.result()
@@ -356,19 +357,19 @@ def compare_means(
 ) -> tuple[float, float, float]:
     """Returns how much more another one loses, as a part of the own mean, with its 95 % interval.
 
-    On shared seeds, or over all seeds of both where that is narrower: a rare loss may be among the
-    few shared ones. The interval of a ratio of means is that of its first-order expansion.
+    On shared seeds; over all seeds of both where those are less than half of the own ones, since a
+    rare loss may be among few seeds. The interval is that of the ratio's first-order expansion.
     """
-    seeds = min(len(other), len(own))
-    mean = float(np.mean(own))
-    if mean == 0.0 or not own[:seeds].any():
+    seeds, mean = min(len(other), len(own)), float(np.mean(own))
+    if 2 * seeds >= len(own):
+        own, mean = own[:seeds], float(np.mean(own[:seeds]))
+    if mean == 0.0:
         return math.nan, math.nan, math.nan
-    shared = float(np.mean(own[:seeds]))
-    ratio = float(np.mean(other[:seeds])) / shared
-    middle, low, high, *_ = summarise((other[:seeds] - ratio * own[:seeds]) / shared)
-    paired = ratio - 1.0, ratio - 1.0 + low - middle, ratio - 1.0 + high - middle
     ratio = float(np.mean(other)) / mean
-    halves = (summarise(other).high - float(np.mean(other)), summarise(own).high - mean)
-    half = math.hypot(halves[0], ratio * halves[1]) / mean
-    apart = ratio - 1.0, ratio - 1.0 - half, ratio - 1.0 + half
-    return min(paired, apart, key=lambda ends: ends[2] - ends[1])
+    if len(own) == len(other):
+        middle, _, high, *_ = summarise((other - ratio * own) / mean)
+        half = high - middle
+    else:
+        halves = [x.high - x.mean for x in (summarise(other), summarise(own))]
+        half = math.hypot(halves[0], ratio * halves[1]) / mean
+    return ratio - 1.0, ratio - 1.0 - half, ratio - 1.0 + half

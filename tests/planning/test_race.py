@@ -328,8 +328,8 @@ def test_a_larger_x_and_a_smaller_tail_are_easier():
     draw = gamma([100.0, 101.0], 7)
     pair = module._Pair(draw(0)[:800], draw(1)[:800], 300.0, 500.0, 1.0)
     for cut in (300.0, 500.0):
-        by_x = [pair.measure_money(x, cut, 3.0) for x in np.linspace(0.0, 2.0, 20)]
-        by_tail = [pair.measure_money(0.2, cut, rare) for rare in np.linspace(0.0, 30.0, 20)]
+        by_x = [pair.measure_log_money(x, cut, 3.0) for x in np.linspace(0.0, 2.0, 20)]
+        by_tail = [pair.measure_log_money(0.2, cut, rare) for rare in np.linspace(0.0, 30.0, 20)]
         assert by_x == sorted(by_x) and len(set(by_x)) == 20
         assert by_tail == sorted(by_tail, reverse=True) and len(set(by_tail)) == 20
     # Beyond the largest regret there is no tail.
