@@ -154,7 +154,7 @@ def decide(draws: Draws, **options: Any) -> procedure.Verdict:
     """Returns the verdict of a race, whose goal has some options."""
     case = draws.case
     goal = case.goal._replace(**options)
-    is_sure, tail = case.is_sure or (True,) * len(case.means), Tail(case.limit, 0.0, "")
+    is_sure, tail = case.is_sure or (True,) * len(case.means), Tail(case.limit, 0.0, "", case.limit)
     return procedure.race(is_sure, draws.observe, lambda candidate: tail, goal)
 
 

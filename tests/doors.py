@@ -232,7 +232,7 @@ USUAL = {
     "at_leak": "algorithm leak agents view presence",
     "plan": (
         "problem horizon leak view means_error links bits server within confidence candidates "
-        "strict time max_seeds root_seed store"
+        "over time max_seeds root_seed store"
     ),
     "confidence_band": "values level kind resamples seed",
     "paired_difference": "first second",

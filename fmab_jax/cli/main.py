@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with handle_signals(stop):
         try:
             status = _main(sys.argv[1:], calls, ours=True)
-            if status:
+            if status or any(not thread.daemon for thread in threading.enumerate()[1:]):
                 _exit(status)
         except KeyboardInterrupt as error:
             # A normal exit would free a half-compiled program, which may crash.

@@ -19,7 +19,7 @@ import os
 import re
 import shlex
 from collections.abc import Sequence
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -166,7 +166,8 @@ def execute(call: Call[Options]) -> int:
             client=_connect(options, stack),
             progress=options.format == "text",
         )
-    with mark_write() if answer.end == "stopped" else nullcontext():
+    # Whoever watches signals waits for the files.
+    with mark_write():
         _write(call, answer, problem, names)
     return 0 if answer.holds else _UNDECIDED
 
@@ -180,6 +181,8 @@ def _write(call: Call[Options], answer: Plan, problem: Problem, names: list[str]
     document = build_document(answer, command)
     document |= {"plan": shlex.join(["fmab", *call.words]), "setting": _describe(problem, options)}
     document["files"] = [] if options.out is None else names
+    if options.format == "text":
+        print("\n".join(write_answer(answer, command)), flush=True)
     files = [] if options.out is None else _write_files(Path(options.out), answer, document)
     if len(options.means) > 1:
         files.append(_write_means(Path(options.out or "", AVERAGE), problem))
@@ -187,7 +190,6 @@ def _write(call: Call[Options], answer: Plan, problem: Problem, names: list[str]
     if options.format == "json":
         print(json.dumps(document, indent=1))
         return
-    print("\n".join(write_answer(answer, command)))
     for path in files:
         print(f"wrote {path}")
 

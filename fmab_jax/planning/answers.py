@@ -78,7 +78,7 @@ def build_document(answer: Plan, command: str) -> dict[str, object]:
         "most_seeds": answer.most_seeds,
         "missing_trials": answer.missing_trials,
         "fresh_seeds": answer.fresh_seeds,
-        "rare": read(answer.rare),
+        "rare": list(answer.rare),
         "rare_trials": answer.rare_trials,
         "limit": {"regret": answer.limit[0], "theorem": answer.limit[1]},
         "rivals": [
@@ -265,11 +265,13 @@ def write_obstacles(answer: Plan) -> list[str]:
         share = f"{100 * answer.goal:.3g} %"
         names = _list_names(answer.undecided)
         lines.append(f"Why: {number} may be better by more than {share}: {names}.")
-    if answer.rare > 0.5 * answer.goal * answer.regret.mean:
+    rare, excess = answer.rare
+    if rare + excess > 0.5 * answer.goal * answer.regret.mean:
         seeds = format_quantity(_find_seeds(answer), "seed")
+        more = f", and {answer.limit[1]} allows {excess:,.0f} more" if excess else ""
         lines.append(
-            f"Why: losses that are too rare to be seen in {seeds} may add {answer.rare:,.0f} to "
-            "the leader's mean regret."
+            f"Why: losses that are too rare to be seen in {seeds} may add {rare:,.0f} to the "
+            f"leader's mean regret{more}."
         )
     if not answer.keeps:
         lines.append("Why: too few seeds show that the leader keeps the budgets.")
@@ -362,15 +364,15 @@ def write_account(answer: Plan) -> str:
     text = (
         f"The answer's figures are over {seeds}, those of others over their seeds in the race, "
         f"with 95 % intervals of the mean. The race took {trials}, {own:,} of them of the answer. "
-        f"All took {elapsed}; compilers, two or more at once, worked for {compilers}, and simulation "
-        f"for {simulation}."
+        f"All took {elapsed}; compilers, two or more at once, worked for {compilers}, and "
+        f"simulation for {simulation}."
     )
     limit, theorem = answer.limit
     if theorem:
         text += f" Losses of a run above {limit:,.0f} are bounded by {theorem} (docs/theory.md)."
     elif answer.rare_trials:
         text += (
-            f" No theorem bounds what a run of the answer loses, so the race counts up to "
+            f" No theorem bounds usefully what a run of the answer loses, so the race counts up to "
             f"{limit:,.0f}: about {answer.rare_trials:,} of its trials were for such losses alone."
         )
     if answer.outclassed:

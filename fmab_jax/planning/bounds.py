@@ -3,7 +3,7 @@
 `bound_tail` bounds how far above some limit the regret of a run can be expected, for every instance
 that a problem can have: by Theorems 1 to 4 for the paper's elimination, and by Theorem 5 (c) for
 KL-SE (docs/theory.md). `find_least_regret` says what a run surely loses: an elimination pulls all
-arms in its first epoch, and uniform play in all slots. Nothing is simulated.
+arms in its first epoch. Nothing is simulated.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from fmab_jax.algorithms.families.elimination import Elimination, EliminationTri
 from fmab_jax.algorithms.families.likelihood import LikelihoodElimination
 from fmab_jax.algorithms.families.messages import NoisyMessages
 from fmab_jax.algorithms.families.paper import PaperElimination
-from fmab_jax.algorithms.uniform_play import UniformPlay
 from fmab_jax.analysis import theory
 from fmab_jax.analysis.epochs import pair_failure, plan_epochs
 from fmab_jax.core import keys, normal
@@ -74,11 +73,17 @@ class Tail(NamedTuple):
         limit: Regret that a run seldom exceeds.
         excess: Bound on the expectation of max(0, regret - limit), given any instance.
         source: The theorem; "" where the limit is the largest regret that there can be.
+        largest: Agents x horizon x the largest gap, which no run exceeds.
     """
 
     limit: float
     excess: float
     source: str
+    largest: float
+
+    def without_theorem(self) -> Tail:
+        """Returns the bound that needs no theorem."""
+        return Tail(self.largest, 0.0, "", self.largest)
 
 
 def bound_tail(config: Config) -> Tail:
@@ -95,7 +100,7 @@ def bound_tail(config: Config) -> Tail:
         >>> from fmab_jax.run.configs import bind
         >>> problem = fmab.Problem.uniform(agents=5, arms=4)
         >>> bound_tail(bind(fmab.ucb1(), problem, 1000))
-        Tail(limit=5000.0, excess=0.0, source='')
+        Tail(limit=5000.0, excess=0.0, source='', largest=5000.0)
     """
     problem, algorithm = config.problem, config.algorithm
     gap = find_largest_gap(problem)
@@ -108,7 +113,7 @@ def bound_tail(config: Config) -> Tail:
             tail = _bound_likelihood(config, gap)
     if tail and tail.limit < _USEFUL_LIMIT * largest and tail.excess < _USEFUL_EXCESS * largest:
         return tail
-    return Tail(largest, 0.0, "")
+    return Tail(largest, 0.0, "", largest)
 
 
 def find_largest_gap(problem: Problem) -> float:
@@ -204,7 +209,7 @@ def _bound_paper(config: Config, gap: float) -> Tail | None:
             heterogeneous=differs,
         )
         limit = found.regret_exploration + found.regret_waiting + found.regret_commitment
-        return Tail(limit, found.regret_failure, source)
+        return Tail(limit, found.regret_failure, source, M * T * gap)
     # With a budget, the schedule depends on the instance.
     is_trusted = exchange.uniform and not (differs and exchange.reporting < M)
     if rounds is not None or not is_trusted:
@@ -220,7 +225,7 @@ def _bound_paper(config: Config, gap: float) -> Tail | None:
     pulls = M * np.minimum(np.append(table.most_pulls, T), T)
     waits = exchange.wait * M * float(highest[: int(surely) + 1].sum())
     limit = _find_supremum(highest, pulls, K - 1, float(M * T)) + waits
-    return Tail(limit, min(1.0, failure) * M * T * gap, source)
+    return Tail(limit, min(1.0, failure) * M * T * gap, source, M * T * gap)
 
 
 class _Epochs(NamedTuple):
@@ -262,8 +267,8 @@ def _bound_likelihood(config: Config, gap: float) -> Tail | None:
     epochs, most = len(table.rewards), M * T * gap
     # Theorem 5 (b).
     failure = float(params["failure"]) * (K - 1) / K * epochs / (epochs + 1)
-    # What is beyond the limit may cost as much as a lost arm does, or one reward.
-    allowed = max(1.0, failure * most) / (K - 1)
+    # What is beyond the limit may cost a tenth of what a lost arm does, or one reward.
+    allowed = max(1.0, 0.1 * failure * most) / (K - 1)
     lowest = 1.0 / math.sqrt(M * T)
     number = max(2, math.ceil(math.log(max(gap / lowest, 2.0)) / math.log(_GAP_RATIO)) + 1)
     edges = np.geomspace(min(lowest, gap / 2.0), gap, number)
@@ -293,7 +298,7 @@ def _bound_likelihood(config: Config, gap: float) -> Tail | None:
         excess += (K - 1) * float(played[first:].max(initial=0.0))
     leftovers = (M - 1) * is_shared * gap
     limit += (epochs + 1) * (leftovers + exchange.wait * M * gap)
-    return Tail(limit, failure * most + excess, "Theorem 5")
+    return Tail(limit, failure * most + excess, "Theorem 5", most)
 
 
 def _plan_likelihood(config: Config) -> _Epochs | None:
@@ -557,8 +562,7 @@ def find_least_regret(
 ) -> Float[np.ndarray, " seed"]:
     """Returns what is surely lost by the horizon on each seed; 0 where nothing is known.
 
-    No run of an elimination loses less. What uniform play loses is a matter of chance: of it this
-    is the expectation given the instance, so that a bound holds for means over runs alone.
+    No run of an elimination loses less.
 
     Args:
         config: The candidate on its problem.
@@ -568,8 +572,6 @@ def find_least_regret(
     total, certain = gaps.sum(axis=1), 1.0 - _ROUNDING
     if problem.world or problem.presence:
         return np.zeros(len(gaps))
-    if type(config.algorithm) is UniformPlay:
-        return certain * problem.agents * config.horizon * total / problem.arms
     # With a budget, the paper's first epoch is made for the gap of the instance.
     is_oracle = type(trial) is EliminationTrial and _has_paper_schedule(trial.algorithm)
     if problem.drawn and is_oracle and getattr(config.algorithm, "rounds", None) is not None:

@@ -6,6 +6,7 @@ import math
 import os
 import time as clock
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -16,7 +17,7 @@ from fmab_jax.analysis.accountant import Leak
 from fmab_jax.analysis.leaks import NOISE, at_leak, measure_leak
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import Refusal, count, format_quantity, real, refuse
-from fmab_jax.files import check_folder, check_path, error_stream
+from fmab_jax.files import check_folder, check_path, error_stream, mark_write
 from fmab_jax.parameters import VIEWS, parameters_of
 from fmab_jax.planning.candidates import (
     Candidate,
@@ -25,7 +26,7 @@ from fmab_jax.planning.candidates import (
     select_candidates,
     write_call,
 )
-from fmab_jax.planning.race import OVER, End, Goal, Verdict, race
+from fmab_jax.planning.race import OVER, End, Goal, Verdict, count_budget_seeds, race
 from fmab_jax.planning.runs import (
     FIRST_SEEDS,
     FRESH_LEVEL,
@@ -123,14 +124,15 @@ class Plan(NamedTuple):
         end: Why the race ended: "decided", "time", "seeds" or "stopped" (Ctrl-C).
         candidates: Number of candidates.
         survivors: Labels of candidates that are not surely worse, the answer first.
-        undecided: Labels of candidates that keep the answer from being within ``within`` surely.
+        undecided: Labels of candidates that ran and may be better by more than ``goal``.
         waiting: Labels of candidates that have not run, and may be better.
         outclassed: Labels of candidates that need not run: they surely lose more.
         infeasible: Labels of candidates whose runs exceed a budget.
         keeps: Whether the answer is shown to keep the budgets.
         seeds: Trials of the race, of all candidates together.
         most_seeds: Seeds of the candidate with most.
-        rare: Bound of what the answer's mean regret may have beyond its runs, at this confidence.
+        rare: Bounds of what the answer's mean regret may have beyond its runs, at this confidence:
+            that of its seeds, and what a theorem allows, which no seeds lower.
         limit: Largest regret that this bound counts, and the theorem of docs/theory.md that bounds
             what is beyond; "" for none, where no run can lose more.
         rare_trials: Trials of the answer beyond those of all others, where no theorem bounds its
@@ -171,7 +173,7 @@ class Plan(NamedTuple):
     keeps: bool
     seeds: int
     most_seeds: int
-    rare: float
+    rare: tuple[float, float]
     limit: tuple[float, str]
     rare_trials: int
     missing_trials: int
@@ -298,11 +300,13 @@ def plan(
     root = count("root_seed", root_seed, 0, 2**32 - 1, "give a seed")
     folder = None if store is None else _check_folder(store)
     selection, notes = select_candidates(candidates, setting)
-    if goal.over == 0.0:
-        selection = _keep_sure(selection, setting, notes)
-    runs = Runs(setting, selection, root, folder, client)
-    reporter = _Reporter(runs, began) if progress else None
-    try:
+    if count_budget_seeds(goal, len(selection)) > goal.most:
+        selection = _keep_sure(selection, goal, notes)
+    with ExitStack() as stack:
+        runs = Runs(setting, selection, root, folder, client)
+        stack.callback(runs.close)
+        reporter = _Reporter(runs, began) if progress else None
+        runs.on_wait = reporter.report_wait if reporter else lambda: None
         verdict = race(
             [candidate.is_sure for candidate in selection],
             runs.observe,
@@ -315,22 +319,24 @@ def plan(
         )
         if verdict.winner < 0:
             _refuse_budget(setting, runs, goal.over)
-        return _answer(runs, verdict, goal, notes, began)
-    finally:
-        runs.close()
+        if verdict.end == End.STOPPED:
+            # Whoever watches signals waits for the answer.
+            stack.enter_context(mark_write())
+        return _answer(runs, verdict, goal, notes, began, stack)
 
 
-def _keep_sure(
-    selection: Sequence[Candidate], setting: Setting, notes: list[str]
-) -> list[Candidate]:
-    """Returns the candidates whose structure keeps all budgets; no seeds show it of others."""
+def _keep_sure(selection: Sequence[Candidate], goal: Goal, notes: list[str]) -> list[Candidate]:
+    """Returns the candidates whose structure keeps all budgets; seeds cannot show it of others."""
     kept = [candidate for candidate in selection if candidate.is_sure]
     if number := len(selection) - len(kept):
         text = format_quantity(number, "candidate")
-        notes.append(f"left out with --over 0: {text} whose structure does not keep the budgets")
+        notes.append(
+            f"left out: {text} whose structure does not keep the budgets, as seeds cannot show "
+            f"that at most {100 * goal.over:g} % of their runs exceed one"
+        )
     if not kept:
-        allowed = "above 0: no candidate's structure keeps the budgets"
-        refuse("over", 0.0, allowed, "such as 0.01, or allow more")
+        allowed = "larger: no candidate's structure keeps the budgets"
+        refuse("over", goal.over, allowed, "such as 0.01, or allow more seeds")
     return kept
 
 
@@ -373,7 +379,14 @@ class _Reporter:
         self.runs, programs = runs, format_quantity(len(runs.groups), "program")
         number = format_quantity(len(runs.candidates), "candidate")
         seconds = runs.estimate_seconds(0, range(len(runs.candidates)))
-        self._print(f"{number}, {programs} to compile: about {write_seconds(seconds)} to a look")
+        self._print(f"{number}, {programs}, which take about {write_seconds(seconds)} to compile")
+
+    def report_wait(self) -> None:
+        """Prints that a program is still being compiled, or runs."""
+        runs = self.runs
+        programs = format_quantity(len(runs.groups), "program")
+        trials = format_quantity(runs.trials, "trial")
+        self._print(f"{runs.compiled} of {programs} compiled, {trials} done")
 
     def report(self, verdict: Verdict) -> None:
         """Prints what a look shows."""
@@ -397,7 +410,7 @@ class _Reporter:
         elif not verdict.holds:
             if math.isfinite(verdict.within):
                 words.append(f"within {100 * verdict.within:.3g} % of the best")
-            words.append(describe_obstacles(verdict.rivals, verdict.keeps))
+            words.append(_describe_obstacles(verdict))
         if not verdict.holds:
             words.append(f"about {write_seconds(seconds)} more")
         self._print("; ".join(filter(None, words)))
@@ -407,12 +420,14 @@ class _Reporter:
         print(line, file=error_stream(), flush=True)
 
 
-def describe_obstacles(rivals: Sequence[object], keeps: bool) -> str:
+def _describe_obstacles(verdict: Verdict) -> str:
     """Returns what keeps an answer from being decided, in words."""
-    words = [format_quantity(len(rivals), "rival") + " in the way"] if rivals else []
-    if not keeps:
+    words = [format_quantity(len(verdict.near), "rival") + " in the way"] if verdict.near else []
+    if len(verdict.near) < len(verdict.rivals):
+        words.append(f"rare losses may add {verdict.rare:,.0f}")
+    if not verdict.keeps:
         words.append("nothing shows yet that it keeps the budgets")
-    return "; ".join(words)
+    return ", ".join(words)
 
 
 def write_seconds(seconds: float) -> str:
@@ -422,12 +437,20 @@ def write_seconds(seconds: float) -> str:
     return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"
 
 
-def _answer(runs: Runs, verdict: Verdict, goal: Goal, notes: Sequence[str], began: float) -> Plan:
+def _answer(
+    runs: Runs,
+    verdict: Verdict,
+    goal: Goal,
+    notes: Sequence[str],
+    began: float,
+    stack: ExitStack,
+) -> Plan:
     """Measures the winner on fresh seeds, and collects what the race shows."""
     setting, candidates = runs.setting, runs.candidates
     winner, means = candidates[verdict.winner], verdict.means
-    tail = runs.find_tail(verdict.winner)
-    trials, fresh_seeds, front = _measure(runs, verdict)
+    tail = verdict.tail
+    assert tail is not None
+    trials, fresh_seeds, front = _measure(runs, verdict, stack)
     leaks = _measure_leaks(winner.algorithm, setting.problem)
     missing_s = runs.estimate_seconds(verdict.missing, verdict.waiting)
     elapsed = clock.perf_counter() - began
@@ -442,7 +465,7 @@ def _answer(runs: Runs, verdict: Verdict, goal: Goal, notes: Sequence[str], bega
         end=verdict.end.value,
         candidates=len(candidates),
         survivors=tuple(candidates[i].label for i in verdict.survivors),
-        undecided=tuple(candidates[i].label for i in verdict.rivals),
+        undecided=tuple(candidates[i].label for i in verdict.near),
         waiting=tuple(candidates[i].label for i in verdict.waiting),
         outclassed=tuple(
             x.label
@@ -453,7 +476,7 @@ def _answer(runs: Runs, verdict: Verdict, goal: Goal, notes: Sequence[str], bega
         keeps=verdict.keeps,
         seeds=sum(verdict.seeds),
         most_seeds=max(verdict.seeds),
-        rare=verdict.rare + tail.excess,
+        rare=(verdict.rare, tail.excess),
         limit=(tail.limit, tail.source),
         rare_trials=0 if tail.source or not winner.is_sure else _count_alone(verdict),
         missing_trials=verdict.missing,
@@ -485,11 +508,13 @@ def _count_alone(verdict: Verdict) -> int:
     return max(0, verdict.seeds[verdict.winner] - max([FIRST_SEEDS, *others]))
 
 
-def _measure(runs: Runs, verdict: Verdict) -> tuple[Trials, int, list[Alternative]]:
+def _measure(
+    runs: Runs, verdict: Verdict, stack: ExitStack
+) -> tuple[Trials, int, list[Alternative]]:
     """Returns trials for the winner's figures, how many of them are fresh, and alternatives."""
     winner, front = runs.candidates[verdict.winner], _find_frugal(runs, verdict)
     own = runs.collect(verdict.winner)
-    if verdict.end == End.STOPPED:
+    if verdict.end in (End.STOPPED, End.TIME):
         return own, 0, front
     seeds = FRESH_SEEDS if verdict.holds else min(FRESH_SEEDS, len(own["regret"]))
     try:
@@ -497,6 +522,7 @@ def _measure(runs: Runs, verdict: Verdict) -> tuple[Trials, int, list[Alternativ
             front += _measure_cautious(runs, winner)
         (trials,) = runs.simulate({winner.label: winner.algorithm}, FRESH_LEVEL, seeds)
     except KeyboardInterrupt:
+        stack.enter_context(mark_write())
         return own, 0, front
     return trials, seeds, front
 

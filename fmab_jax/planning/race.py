@@ -39,6 +39,8 @@ _FEW = 8
 # Stakes of the bets, as parts of the largest, and their shares of the money.
 _STAKES = 0.95 * 0.5 ** np.arange(8)
 _SHARES = np.array([0.5, *[0.5 / 7] * 7])
+# More seeds than any race has.
+_MOST_WANTED = 1e12
 # Seeds of the winner that a bound of rare losses may take without a search for a cheaper winner.
 _DEAR = 20_000
 
@@ -101,7 +103,10 @@ class Verdict(NamedTuple):
         seeds: [candidate] seeds of each.
         means: [candidate] mean regret of each; NaN for those that have not run.
         looks: Looks that were taken.
+        near: Rivals that may be better although the winner loses no more than its runs show; for
+            the others the goal is not shown because of its rare losses alone.
         rare: Bound of the mean regret that the winner's runs may have beyond what they show.
+        tail: What is known of the winner's large losses; None for no winner.
         missing: Estimate of the trials that the goal still needs; 0 if it holds.
         end: Why the race ended.
     """
@@ -112,12 +117,14 @@ class Verdict(NamedTuple):
     within: float
     survivors: tuple[int, ...]
     rivals: tuple[int, ...]
+    near: tuple[int, ...]
     waiting: tuple[int, ...]
     infeasible: tuple[int, ...]
     seeds: tuple[int, ...]
     means: tuple[float, ...]
     looks: int
     rare: float
+    tail: Tail | None
     missing: int
     end: End
 
@@ -125,6 +132,7 @@ class Verdict(NamedTuple):
 Observe = Callable[[Sequence[int], int], Sequence[Sample]]
 FindTail = Callable[[int], Tail]
 FindLeast = Callable[[int, int], Regrets]
+"""Returns what a candidate surely loses in the first so many seeds, in each of them."""
 
 
 def race(
@@ -183,10 +191,16 @@ def race(
 def find_threshold(regret: Regrets, limit: float) -> float:
     """Returns a regret that few runs exceed: what is beyond it has a bound of its own.
 
-    Rare losses of the first look, below one run in twenty, do not move it.
+    Rare losses of the pilot, below one run in twenty, do not move it.
     """
     middle, high = (float(np.quantile(regret, level)) for level in (0.5, 0.95))
     return min(limit, high + 2.0 * (high - middle))
+
+
+def count_budget_seeds(goal: Goal, count: int) -> float:
+    """Returns the seeds that show, without an event, that one of the candidates keeps a budget."""
+    error = LINKS * (1.0 - goal.confidence) / (2 * count * (LOOKS + 1))
+    return math.log(error) / math.log1p(-goal.over) if goal.over else math.inf
 
 
 def list_sizes(first: int) -> Iterator[int]:
@@ -252,7 +266,7 @@ class _State:
         self, is_sure: Sequence[bool], goal: Goal, find_tail: FindTail, find_least: FindLeast
     ) -> None:
         self.is_sure, self.goal, self.count = is_sure, goal, len(is_sure)
-        self.find_tail, self.find_least = functools.cache(find_tail), find_least
+        self._find_tail, self.find_least = functools.cache(find_tail), find_least
         self.samples = [Sample(np.empty(0), np.empty(0, bool))] * self.count
 
     @property
@@ -304,6 +318,9 @@ class _State:
         means = [float(np.mean(x.regret)) if len(x.regret) else math.nan for x in self.samples]
         keeps, breaks = self.judge_budgets()
         ran = [i for i in range(count) if self.has_run(i) and not breaks[i]]
+        # No more seeds can show that a budget is kept.
+        spent = [i for i in ran if not keeps[i] and seeds[i] >= goal.most]
+        ran = [i for i in ran if i not in spent] or ran
         fresh = [i for i in range(count) if not self.has_run(i) and not breaks[i]]
         verdict = Verdict(
             winner=-1,
@@ -312,12 +329,14 @@ class _State:
             within=math.inf,
             survivors=(),
             rivals=(),
+            near=(),
             waiting=tuple(fresh),
             infeasible=tuple(i for i in range(count) if breaks[i]),
             seeds=tuple(seeds),
             means=tuple(means),
             looks=looks,
             rare=math.inf,
+            tail=None,
             missing=0,
             end=End.SEEDS,
         )
@@ -338,6 +357,12 @@ class _State:
             keeps=keeps[winner],
             holds=keeps[winner] and is_within,
             rare=rare,
+            tail=self.find_tail(winner),
+            near=tuple(
+                j
+                for j in rivals
+                if self.has_run(j) and not pairs[j]._replace(excess=0.0).is_within(x, 0.0, error)
+            ),
             waiting=tuple(j for j in rivals if not self.has_run(j)),
             rivals=tuple(j for j in rivals if self.has_run(j)),
             survivors=(winner, *sorted(survivors, key=means.__getitem__)),
@@ -386,7 +411,7 @@ class _State:
                     wanted[i] = max(wanted.get(i, 0.0), number)
         if not verdict.keeps:
             wanted[winner] = max(wanted.get(winner, 0.0), 1.4 * own)
-        return {i: math.ceil(number) for i, number in wanted.items()}
+        return {i: math.ceil(min(number, _MOST_WANTED)) for i, number in wanted.items()}
 
     def _list_needs(
         self, pair: _Pair, own: int, seeds: int, rare: float
@@ -415,6 +440,12 @@ class _State:
             keeps.append(is_sure or high <= self.goal.over)
             breaks.append(not is_sure and low > self.goal.over)
         return keeps, breaks
+
+    def find_tail(self, candidate: int) -> Tail:
+        """Returns the tail of a candidate; without a theorem that allows more than half of x."""
+        tail, pilot = self._find_tail(candidate), self.samples[candidate].regret[:PILOT]
+        allowed = 0.5 * self.goal.within * float(np.mean(pilot))
+        return tail if tail.excess <= allowed else tail.without_theorem()
 
     def find_threshold(self, candidate: int) -> float:
         """Returns the threshold that the pilot of a candidate chose, at most its limit."""

@@ -54,6 +54,8 @@ _MANY = 20_000
 FRESH_LEVEL = 1000
 # Seconds that a program takes to compile, before one has.
 _COMPILE_S = 8.0
+# Most seconds without a word.
+_SILENCE_S = 10.0
 _Result = TypeVar("_Result")
 
 
@@ -99,8 +101,9 @@ class Runs:
     Attributes:
         groups: Candidates that share a program, in the order in which they start: those first whose
             first epoch has the fewest pulls, last those of which nothing is known.
-        compile_s: Seconds of compilation, of all threads together.
         run_s: Seconds of simulation.
+        trials: Trials that were simulated or read.
+        on_wait: Is called where nothing else can be said for some seconds.
     """
 
     def __init__(
@@ -123,8 +126,11 @@ class Runs:
         self.groups = sorted(
             self.members.values(), key=lambda group: min(first_pulls[i] for i in group)
         )
-        self.compile_s = self.run_s = 0.0
+        self.run_s, self.trials = 0.0, 0
+        self.on_wait: Callable[[], None] = lambda: None
+        self._compile_times: list[float] = []
         self._gaps: dict[int, np.ndarray] = {}
+        self._least: dict[int, np.ndarray] = {}
         self._compilers = ThreadPoolExecutor(max(2, resources.cores() // 2))
         self._runner = ThreadPoolExecutor(1)
         self._compilations: dict[Program, Future[None]] = {}
@@ -148,13 +154,20 @@ class Runs:
         self._runner.shutdown(wait=False, cancel_futures=True)
 
     @property
+    def compile_s(self) -> float:
+        """Seconds of compilation, of all threads together."""
+        return sum(self._compile_times)
+
+    @property
     def compiled(self) -> int:
-        """Number of programs that are compiled."""
+        """Number of programs that are compiled; a cluster compiles its own."""
+        if self.client is not None:
+            return len(self.groups)
         return sum(future.done() for future in self._compilations.values())
 
     def estimate_seconds(self, trials: int, waiting: Sequence[int]) -> float:
         """Estimates the time of more trials, and of candidates that have not run."""
-        rate = self.run_s / max(1, sum(len(x["regret"]) for x in self.blocks.values()))
+        rate = self.run_s / max(1, self.trials)
         programs = len({self.configs[i].program for i in waiting})
         left = min(programs, len(self.groups) - self.compiled)
         each = self.compile_s / self.compiled if self.compiled else _COMPILE_S
@@ -173,7 +186,7 @@ class Runs:
         job = Job((config,), range(1), 0, "curves", room.trials, self._batch, rows)
         start = time.perf_counter()
         compilation.fit_sizes(config.program, job.sizes(devices), devices)
-        self.compile_s += time.perf_counter() - start
+        self._compile_times.append(time.perf_counter() - start)
 
     @property
     def _batch(self) -> int | None:
@@ -206,7 +219,9 @@ class Runs:
 
     def find_least(self, candidate: int, seeds: int) -> Float[np.ndarray, " seed"]:
         """Returns what a candidate surely loses in the first so many seeds, without a run."""
-        config = self.configs[candidate]
+        config, known = self.configs[candidate], self._least.get(candidate)
+        if known is not None and len(known) >= seeds:
+            return known[:seeds]
         if config.problem.world is not None or config.problem.presence is not None:
             return np.zeros(seeds)
         parts = []
@@ -216,7 +231,8 @@ class Runs:
                 gaps = draw_gaps(config, self._find_root(level), stop - start)
                 self._gaps[level] = gaps
             parts.append(gaps[: stop - start])
-        return find_least_regret(config, np.concatenate(parts))
+        self._least[candidate] = find_least_regret(config, np.concatenate(parts))
+        return self._least[candidate]
 
     def collect(self, candidate: int) -> Trials:
         """Returns all trials of a candidate in the race."""
@@ -261,17 +277,29 @@ class Runs:
         """Runs algorithms of one program for a level, a part of the seeds with its own root."""
         config = self._bind(next(iter(algorithms.values())))
         if compiling := self._compilations.get(config.program):
-            compiling.result()
+            self._wait(compiling)
         start = time.perf_counter()
-        data = self._wait(lambda: self._simulate(algorithms, config, level, seeds))
+        arguments = algorithms, config, level, seeds
+        if self.client is None:
+            # In another thread, so that Ctrl-C is heard meanwhile.
+            data = self._wait(self._runner.submit(self._simulate, *arguments))
+        else:
+            data = self._simulate(*arguments)
         compile_s = data.attrs["compile_s"]
         self.run_s += time.perf_counter() - start - compile_s
-        self.compile_s += compile_s
+        self.trials += seeds * len(algorithms)
+        self._compile_times.append(compile_s)
         return [extract_trials(data.isel(algorithm=place)) for place in range(len(algorithms))]
 
-    def _wait(self, work: Callable[[], _Result]) -> _Result:
-        """Does work in another thread, so that Ctrl-C is heard meanwhile."""
-        return work() if self.client is not None else self._runner.submit(work).result()
+    def _wait(self, future: Future[_Result]) -> _Result:
+        """Waits for another thread."""
+        while True:
+            try:
+                return future.result(timeout=_SILENCE_S)
+            except TimeoutError:
+                if future.done():
+                    raise
+                self.on_wait()
 
     def _simulate(
         self, algorithms: dict[str, Algorithm], config: Config, level: int, seeds: int
@@ -360,7 +388,8 @@ def compare_means(
     On shared seeds; over all seeds of both where those are less than half of the own ones, since a
     rare loss may be among few seeds. The interval is that of the ratio's first-order expansion.
     """
-    seeds, mean = min(len(other), len(own)), float(np.mean(own))
+    other = other[: len(own)]
+    seeds, mean = len(other), float(np.mean(own))
     if 2 * seeds >= len(own):
         own, mean = own[:seeds], float(np.mean(own[:seeds]))
     if mean == 0.0:

@@ -38,10 +38,11 @@ class Entrant(NamedTuple):
     excess: float = 0.0
     is_sure: bool = True
     has_theorem: bool = False
+    largest: float = 1e7
 
     @property
     def tail(self):
-        return Tail(self.limit, self.excess, "a theorem" if self.has_theorem else "")
+        return Tail(self.limit, self.excess, "a theorem" if self.has_theorem else "", self.largest)
 
 
 def play(sampler, count, goal=GOAL, over=None, *, limit=LIMIT, entrants=(), log=None, **options):
@@ -294,8 +295,8 @@ def is_within(regret, other, x, limit, excess, count):
     ("count", "limit", "excess", "seeds"),
     [
         (2, 1000.0, 0.0, (600, 600)),
-        (2, 1000.0, 3.0, (600, 600)),
-        (4, 200.0, 1.0, (600, 600)),
+        (2, 1000.0, 0.4, (600, 600)),
+        (4, 200.0, 0.4, (600, 600)),
         # Where the other one has no more seeds, those of the winner decide.
         (2, 3000.0, 0.0, (2000, 200)),
     ],
@@ -340,7 +341,7 @@ def test_a_larger_x_and_a_smaller_tail_are_easier():
 def test_the_error_is_split_among_the_other_candidates(count):
     """Would catch an error without a correction, and one for all ordered pairs: a wrong statement
     is always about the winner and the best."""
-    state = module._State([True] * count, GOAL, lambda i: Tail(LIMIT, 0.0, ""), None)
+    state = module._State([True] * count, GOAL, lambda i: Tail(LIMIT, 0.0, "", LIMIT), None)
     assert state.pair_error == pytest.approx(0.8 * 0.05 / (count - 1))
 
 
@@ -370,11 +371,30 @@ def test_a_bound_of_a_mean_is_where_its_bet_is_won():
 
 
 def test_the_excess_of_a_limit_is_charged():
-    """Would catch a limit of a theorem that is taken as certain."""
-    for excess, due in ((6.0, False), (3.0, True)):
-        entrants = [Entrant(120.0, excess), Entrant(120.0, excess)]
+    """Would catch a limit of a theorem that is taken as certain: x of now is what it allows."""
+    goal = GOAL._replace(within=0.1, most=2**14)
+    for excess in (4.0, 0.0):
+        pair = module._Pair(np.full(9999, 100.0), np.full(9999, 100.0), 120.0, 120.0, excess)
+        within = pair.find_within(0.0, 0.01)
+        assert excess / 100.0 < within < excess / 100.0 + 0.01
+    assert play(constants(100.0, 100.0), 2, goal, entrants=[Entrant(120.0, 4.0)] * 2).holds
+
+
+def test_a_theorem_that_allows_more_than_half_of_x_is_not_used():
+    """Would catch a plan that no seeds decide, since what a theorem allows takes all of x."""
+    for excess, due in ((2.6, ("", 150.0)), (2.4, ("a theorem", 120.0))):
+        entrants = [Entrant(120.0, excess, has_theorem=True, largest=150.0)] * 2
         verdict = play(constants(100.0, 100.0), 2, GOAL._replace(most=2**14), entrants=entrants)
-        assert verdict.holds == due and verdict.within >= excess / 100.0
+        assert verdict.holds and (verdict.tail.source, verdict.tail.limit) == due
+
+
+def test_a_leader_that_cannot_be_shown_to_keep_a_budget_gives_way():
+    """Would catch an answer that is never decided beside one that is sure."""
+    over = np.arange(2**16) % 100 == 0
+    entrants = [Entrant(LIMIT, is_sure=False), Entrant(LIMIT)]
+    goal = GOAL._replace(most=4000, within=1.0)
+    verdict = play(gamma([100.0, 150.0], 15), 2, goal, lambda i: over, entrants=entrants)
+    assert verdict.winner == 1 and verdict.keeps and verdict.infeasible == ()
 
 
 def test_the_x_of_now_is_the_largest_of_all_pairs():
@@ -413,7 +433,7 @@ def test_budgets_are_kept_by_the_winner():
     assert verdict.holds and verdict.winner == 1
     # With 200 seeds nothing shows that the second keeps the budget.
     verdict = play(sampler, 3, GOAL._replace(most=200), over, entrants=entrants)
-    assert not verdict.holds and math.isinf(verdict.within) and not verdict.keeps
+    assert verdict.holds and verdict.winner == 2 and verdict.infeasible == (0,)
 
 
 def test_no_candidate_within_the_budgets_has_no_winner():
@@ -434,8 +454,8 @@ def test_a_budget_is_shown_to_be_kept_with_so_many_seeds():
         verdict = play(
             gamma([100.0, 200.0], 14), 2, goal, lambda i: np.zeros(2**16, bool), entrants=entrants
         )
-        assert verdict.winner == 0 and verdict.seeds[0] == most
-        assert verdict.keeps == verdict.holds == (most == due)
+        assert verdict.seeds[0] == most and verdict.holds and verdict.keeps
+        assert verdict.winner == (0 if most == due else 1)
 
 
 @pytest.mark.parametrize(("share", "due"), [(0.5, 0), (0.01, 1), (0.0, 1)])
@@ -455,7 +475,11 @@ def test_without_a_share_no_runs_show_that_a_budget_is_kept():
     verdict = play(
         gamma([100.0, 130.0], 15), 2, goal, lambda i: np.zeros(2**16, bool), entrants=entrants
     )
-    assert not verdict.keeps and not verdict.holds and math.isinf(verdict.within)
+    assert verdict.winner == 1 and verdict.keeps
+    alone = play(
+        gamma([100.0], 15), 1, goal, lambda i: np.zeros(2**16, bool), entrants=entrants[:1]
+    )
+    assert not alone.keeps and not alone.holds and math.isinf(alone.within)
 
 
 @pytest.mark.parametrize(("events", "trials"), [(0, 0), (0, 50), (3, 50), (50, 50)])
