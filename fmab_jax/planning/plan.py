@@ -123,7 +123,8 @@ class Plan(NamedTuple):
         confidence: Of this statement.
         end: Why the race ended: "decided", "time", "seeds" or "stopped" (Ctrl-C).
         candidates: Number of candidates.
-        survivors: Labels of candidates that are not surely worse, the answer first.
+        survivors: Labels of candidates that are not surely worse, the answer first: a statement of
+            its own, at the same confidence.
         undecided: Labels of candidates that ran and may be better by more than ``goal``.
         waiting: Labels of candidates that have not run, and may be better.
         outclassed: Labels of candidates that need not run: they surely lose more.
@@ -230,7 +231,8 @@ def plan(
     is for single runs: a candidate keeps it by its structure, or surely in all but a share ``over``
     of its runs.
 
-    Ctrl-C ends the race and returns the answer so far, once a candidate has run.
+    Ctrl-C ends the race and returns the answer so far, once a candidate has run. What runs at that
+    moment goes on in its thread, and is not used.
 
     Args:
         problem: Agents, arms and means.

@@ -60,6 +60,8 @@ def plot_race(looks: Sequence[Look], answer: str, infeasible: Sequence[str] = ()
     below.set_ylabel("mean regret at T (rewards)")
     below.set_xlabel("seeds of a candidate")
     below.set_xscale("log")
+    if len(sizes) == 1:
+        below.set_xlim(0.5 * sizes[0], 2.0 * sizes[0])
     below.xaxis.set_major_locator(style.make_log_locator(float(sizes[0]), float(sizes[-1])))
     below.xaxis.set_minor_locator(NullLocator())
     below.xaxis.set_major_formatter(FuncFormatter(lambda value, _: write_number(value)))

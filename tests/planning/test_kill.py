@@ -1,5 +1,6 @@
 """A plan that is killed three times answers as one that is not."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -43,3 +44,25 @@ def test_a_plan_that_is_killed_three_times_answers_as_one_that_is_not(tmp_path):
     whole = fmab.plan(problem, 200, **options)
     assert len(whole.looks) > 5
     assert answer._replace(times=()) == whole._replace(times=())
+
+
+def test_ctrl_c_in_a_command_writes_the_answer_so_far(tmp_path):
+    """Would catch a process that ends before its answer is written, and a status of success."""
+    words = ["plan", "--agents", "3", "--horizon", "200", "--leak", "1", "--within", "0.0001"]
+    (tmp_path / "means.csv").write_text("0.7,0.5,0.3\n")
+    study = "algorithm = ['kl_se']\nleak = 1\nhorizon = 200\nseeds = 1\n"
+    study += "[problem]\nagents = 3\narms = 3\n[parameters]\nrounds = [1, 2, 3]\n"
+    (tmp_path / "study.toml").write_text(study)
+    words += ["--means", "means.csv", "--candidates", "study.toml", "--out", "plan"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "fmab_jax", *words], cwd=tmp_path, env=fresh.surroundings(),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        lines = iter(process.stderr)
+        assert any("so far kl_se(" in line for line in lines)
+        process.send_signal(signal.SIGINT)
+        out = process.stdout.read()
+    assert process.returncode == 3 and "Not decided, since it was stopped: so far" in out
+    document = json.loads((tmp_path / "plan/plan.json").read_text())
+    assert document["end"] == "stopped" and not document["holds"]
+    assert all(f"wrote plan/{name}" in out for name in ("plan.json", "race.png", "race.txt"))

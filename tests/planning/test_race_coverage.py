@@ -2,12 +2,17 @@
 
 import csv
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import xarray as xr
 
-from experiments import common, race_coverage, race_laws, race_tables
+import fmab_jax as fmab
+from experiments import common, plan_coverage, race_coverage, race_laws, race_tables
 from experiments.race_rivals import allocate_uniformly, halve, select_kn
+from experiments.race_tables import write_plans
+from fmab_jax.planning.candidates import write_call
 from fmab_jax.planning.race import PILOT, Goal, find_threshold
 
 POOL = np.random.default_rng(0).gamma(4.0, [[25.0], [26.0], [30.0]], (3, 500))
@@ -286,3 +291,39 @@ def test_the_page_says_what_the_rows_say(tmp_path):
     assert "holds the exact mean in 80.0 [70.0, 90.0] % of the races" in text
     assert "is 1.0012 [1.0012, 1.0012] on average" in text
     assert "too small: the stated mean over the exact one is 0.9900 [" in text
+
+
+def test_plans_are_judged_by_the_truth(monkeypatch):
+    """Would catch a plan that is right although its answer is too far from the best, an answer that
+    exceeds the budget, and one that is not decided counted as wrong."""
+    candidates = (fmab.kl_se(1), fmab.kl_se(1, rounds=1), fmab.kl_se(1, rounds=2))
+    labels = [write_call(candidate) for candidate in candidates]
+    question = plan_coverage.Question(
+        "q", fmab.Problem([0.9, 0.5], agents=5), 100, 1.0, candidates, within=0.1, links=20
+    )
+    truth = xr.Dataset(
+        {"regret_mean": (("algorithm", "time"), [[9.0], [10.0], [11.2]]),
+         "seeds": ("algorithm", [4000] * 3)},
+        coords={"algorithm": labels},
+    )  # fmt: skip
+    monkeypatch.setattr(plan_coverage, "PLANS_PER_SEED", 1.0)
+    shares = dict(zip(labels, (0.5, 0.0, 0.01), strict=True))
+    monkeypatch.setattr(plan_coverage, "_find_over", lambda *_: shares)
+    given = iter([(labels[0], True), (labels[1], True), (labels[2], True), (labels[2], False)])
+
+    def answer(*_, **options):
+        label, holds = next(given)
+        return SimpleNamespace(label=label, holds=holds, seeds=100)
+
+    monkeypatch.setattr(fmab, "plan", answer)
+    row = plan_coverage._judge(question, truth)
+    assert (row["plans"], row["decided"], row["wrong"], row["near"]) == (4, 3, 2, 1)
+    assert row["best"] == 10.0 and row["second / best"] == pytest.approx(1.12)
+    text = write_plans([{key: str(value) for key, value in flatten(row).items()}])
+    assert "Of 4 plans 3 were decided, and 2 statements were wrong: 50.0 [" in text
+
+
+def flatten(row):
+    """Returns a row of CSV, where an interval has three cells."""
+    ends = dict(zip(("", ", lower", ", upper"), row["share wrong"], strict=True))
+    return row | {f"share wrong{end}": value for end, value in ends.items()}
