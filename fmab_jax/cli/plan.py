@@ -246,7 +246,8 @@ def _write_means(path: Path, problem: Problem) -> Path:
 
 def _describe(problem: Problem, options: Options) -> dict[str, object]:
     """Describes the question: sizes, means, leak and budgets."""
-    names = ("leak", "view", "links", "numbers", "bits", "graph", "components", "server", "secure")
+    budgets = ("leak", "view", "links", "numbers", "bits", "over")
+    names = (*budgets, "graph", "components", "server", "secure", "within", "confidence")
     words = {"agents": problem.agents, "arms": problem.arms, "horizon": options.horizon}
     return {
         **words,

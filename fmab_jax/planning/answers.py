@@ -12,8 +12,8 @@ from fmab_jax.analysis.costs import write_epsilon
 from fmab_jax.core.shapes import Record
 from fmab_jax.errors import Refusal, format_quantity, refuse
 from fmab_jax.files import read_input
-from fmab_jax.planning.plan import Alternative, Plan, Rival, write_seconds
-from fmab_jax.planning.runs import FIRST_SEEDS, Summary
+from fmab_jax.planning.plan import Alternative, Plan, Rival, write_seconds, write_within
+from fmab_jax.planning.runs import FIRST_SEEDS, Look, Summary
 from fmab_jax.run.resources import MAX_SEEDS
 
 FILES = FILE, FIGURE, _ = "plan.json", "race.png", "race.txt"
@@ -244,9 +244,7 @@ def write_statement(answer: Plan) -> str:
     if not answer.keeps:
         bound = f"the leader of {number}, of which nothing shows that it keeps the budgets"
     elif math.isfinite(answer.within):
-        share = f"{100 * answer.within:.3g} %"
-        if answer.within > 10.0:
-            share = f"a factor of {1.0 + answer.within:,.0f}"
+        share = write_within(answer.within)
         bound = f"the leader is within {share} of the best of {number} ({confidence})"
     return f"Not decided, since {_ENDS[answer.end]}: so far {bound}:"
 
@@ -318,7 +316,7 @@ def write_answer(answer: Plan, command: str) -> list[str]:
         lines.append(f"  {'gap played at T':<20} {answer.final_gap:.3g}, mean")
     if answer.remark:
         lines.append(f"  {'note':<20} {answer.remark}; --proven leaves it out")
-    lines += [f"  with {row.purpose}: {row.label}, {_write_mean(row)}" for row in answer.front]
+    lines += [f"  with {row.purpose}: {_describe_alternative(row, answer)}" for row in answer.front]
     for paragraph in write_obstacles(answer):
         lines += textwrap.wrap(paragraph, 80, subsequent_indent="  ")
     if answer.rivals:
@@ -331,7 +329,18 @@ def write_answer(answer: Plan, command: str) -> list[str]:
 
 def write_rivals(answer: Plan) -> list[str]:
     """Writes the best candidates that are not the answer, and why each of them is not."""
-    lines = ["The next ones, best first, with what they lose more, or the budget they exceed:"]
+    raced = next(look for look in reversed(answer.looks) if look.label == answer.label)
+    seeds = format_quantity(raced.seeds, "seed")
+    text = (
+        f"In the race the answer has {_write_mean(raced)} ({seeds}). The next ones, best first, "
+        "with how much more they lose there, or the budget they exceed:"
+    )
+    lines = textwrap.wrap(text, 80)
+    if any(rival.more < 0.0 and not rival.budget for rival in answer.rivals):
+        text = (
+            "One with less regret is not the answer while few seeds show it, or while no theorem "
+        )
+        lines += textwrap.wrap(text + "bounds its rare losses.", 80)
     for rival in answer.rivals:
         lines += [f"  {rival.label}", f"    {_write_mean(rival)}, {describe_rival(rival)}"]
     return lines
@@ -350,7 +359,13 @@ def describe_rival(rival: Rival) -> str:
     return f"{100 * rival.more:+.3g} % [{low}, {high}] ({seeds})"
 
 
-def _write_mean(row: Rival | Alternative) -> str:
+def _describe_alternative(row: Alternative, answer: Plan) -> str:
+    """Returns what another budget would cost, in words."""
+    is_same = row.label == answer.label and row.purpose.endswith("links")
+    return "the answer itself" if is_same else f"{row.label}, {_write_mean(row)}"
+
+
+def _write_mean(row: Rival | Alternative | Look) -> str:
     return f"regret {row.mean:,.0f} [{row.low:,.0f}, {row.high:,.0f}]"
 
 

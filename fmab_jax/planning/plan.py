@@ -304,6 +304,8 @@ def plan(
     selection, notes = select_candidates(candidates, setting)
     if count_budget_seeds(goal, len(selection)) > goal.most:
         selection = _keep_sure(selection, goal, notes)
+    if over != OVER and math.isfinite(min(setting.links, setting.numbers, setting.bits)):
+        notes = [*notes, f"a budget is for all but {100 * goal.over:g} % of the runs (--over)"]
     with ExitStack() as stack:
         runs = Runs(setting, selection, root, folder, client)
         stack.callback(runs.close)
@@ -381,7 +383,9 @@ class _Reporter:
         self.runs, programs = runs, format_quantity(len(runs.groups), "program")
         number = format_quantity(len(runs.candidates), "candidate")
         seconds = runs.estimate_seconds(0, range(len(runs.candidates)))
-        self._print(f"{number}, {programs}, which take about {write_seconds(seconds)} to compile")
+        self._print(
+            f"{number}, {programs}, about {write_seconds(seconds)} to compile if none is kept"
+        )
 
     def report_wait(self) -> None:
         """Prints that a program is still being compiled, or runs."""
@@ -405,15 +409,17 @@ class _Reporter:
         if rivals := _list_rivals(runs, verdict):
             nearest = next((rival for rival in rivals if not rival.budget), None)
             if nearest is not None:
-                words.append(f"next {nearest.label}, {100 * nearest.more:+.2g} %")
+                words.append(f"next {nearest.label}, {100 * nearest.more:+,.1f} %")
         if verdict.waiting:
             programs = f"{runs.compiled} of {format_quantity(len(runs.groups), 'program')} compiled"
             words = [f"{ran} of {format_quantity(total, 'candidate')} ran, {programs}", *words]
         elif not verdict.holds:
             if math.isfinite(verdict.within):
-                words.append(f"within {100 * verdict.within:.3g} % of the best")
+                words.append(f"within {write_within(verdict.within)} of the best")
             words.append(_describe_obstacles(verdict))
-        if not verdict.holds:
+        if verdict.holds:
+            words.append("decided")
+        else:
             words.append(f"about {write_seconds(seconds)} more")
         self._print("; ".join(filter(None, words)))
 
@@ -430,6 +436,11 @@ def _describe_obstacles(verdict: Verdict) -> str:
     if not verdict.keeps:
         words.append("nothing shows yet that it keeps the budgets")
     return ", ".join(words)
+
+
+def write_within(within: float) -> str:
+    """Writes x: "5 %", "a factor of 13"."""
+    return f"{100 * within:.3g} %" if within < 10.0 else f"a factor of {1.0 + within:,.0f}"
 
 
 def write_seconds(seconds: float) -> str:
@@ -536,6 +547,9 @@ def _list_rivals(runs: Runs, verdict: Verdict) -> list[Rival]:
         if i == verdict.winner or not verdict.seeds[i]:
             continue
         regret = runs.collect(i)["regret"]
+        shared = min(len(regret), len(own))
+        if np.array_equal(regret[:shared], own[:shared]):
+            continue  # the same runs under another name
         mean, low, high = summarise(regret)[:3]
         more = compare_means(regret, own)
         over = [

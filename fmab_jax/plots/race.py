@@ -68,10 +68,11 @@ def plot_race(looks: Sequence[Look], answer: str, infeasible: Sequence[str] = ()
     style.scale_linear(above, "y")
     style.scale_values(below, "y", np.array([look.mean for look in looks if look.label in curves]))
     early = number - len(tracks)
+    verb = "exceeds" if early == 1 else "exceed"
     seeds = " to ".join(f"{size:,}" for size in dict.fromkeys((sizes[0], sizes[-1])))
     caption: list[Sentence] = [
         f"Race of {write_quantity('', number, 'candidate')}, {seeds} seeds",
-        f"Not drawn: {early} that exceed a budget in their first seeds" * (early > 0),
+        f"Not drawn: {early} that {verb} a budget in their first seeds" * (early > 0),
         ("Above: candidates with at least so many seeds", "Above: candidates left"),
         ("Bars: 95 % intervals of each mean (Student)", "Bars: 95 % intervals"),
         "Points lie side by side where candidates have the same seeds",
