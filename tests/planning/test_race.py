@@ -388,6 +388,14 @@ def test_a_theorem_that_allows_more_than_half_of_x_is_not_used():
         assert verdict.holds and (verdict.tail.source, verdict.tail.limit) == due
 
 
+def test_a_leader_is_out_once_its_seeds_show_that_it_exceeds_a_budget():
+    """Would catch seeds up to the most for a candidate that is no answer: one run in 20 exceeds."""
+    over = np.arange(2**16) % 20 == 7
+    entrants = [Entrant(LIMIT, is_sure=False), Entrant(LIMIT)]
+    verdict = play(gamma([100.0, 130.0], 15), 2, GOAL, lambda i: over, entrants=entrants)
+    assert verdict.winner == 1 and verdict.infeasible == (0,) and verdict.seeds == (400, 200)
+
+
 def test_a_leader_that_cannot_be_shown_to_keep_a_budget_gives_way():
     """Would catch an answer that is never decided beside one that is sure."""
     over = np.arange(2**16) % 100 == 0
