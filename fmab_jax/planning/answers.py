@@ -286,6 +286,11 @@ def write_obstacles(answer: Plan) -> list[str]:
     return lines
 
 
+def _wrap(text: str, indent: str = "") -> list[str]:
+    """Returns the lines of a paragraph; options and calls are not broken at a hyphen."""
+    return textwrap.wrap(text, 80, subsequent_indent=indent, break_on_hyphens=False)
+
+
 def _list_names(labels: Sequence[str]) -> str:
     """Lists a few labels, and counts the others."""
     rest = len(labels) - _MOST_NAMED
@@ -302,8 +307,8 @@ def write_answer(answer: Plan, command: str) -> list[str]:
     leaks = ", ".join(
         f"{view} {write_epsilon(leak, answer.delta[view])}" for view, leak in answer.leak.items()
     )
-    lines = [*textwrap.wrap(write_statement(answer), 80), ""]
-    lines += [f"  {command}"] if command else textwrap.wrap(NO_COMMAND, 80)
+    lines = [*_wrap(write_statement(answer)), ""]
+    lines += [f"  {command}"] if command else _wrap(NO_COMMAND)
     lines.append("")
     lines += [
         _write_summary("regret at T", answer.regret),
@@ -318,12 +323,12 @@ def write_answer(answer: Plan, command: str) -> list[str]:
         lines.append(f"  {'note':<20} {answer.remark}; --proven leaves it out")
     lines += [f"  with {row.purpose}: {_describe_alternative(row, answer)}" for row in answer.front]
     for paragraph in write_obstacles(answer):
-        lines += textwrap.wrap(paragraph, 80, subsequent_indent="  ")
+        lines += _wrap(paragraph, "  ")
     if answer.rivals:
         lines += ["", *write_rivals(answer)]
-    lines += ["", *textwrap.wrap(write_account(answer), 80)]
+    lines += ["", *_wrap(write_account(answer))]
     for note in answer.notes:
-        lines += textwrap.wrap(note, 80, subsequent_indent="  ")
+        lines += _wrap(note, "  ")
     return lines
 
 
@@ -335,12 +340,12 @@ def write_rivals(answer: Plan) -> list[str]:
         f"In the race the answer has {_write_mean(raced)} ({seeds}). The next ones, best first, "
         "with how much more they lose there, or the budget they exceed:"
     )
-    lines = textwrap.wrap(text, 80)
+    lines = _wrap(text)
     if any(rival.more < 0.0 and not rival.budget for rival in answer.rivals):
         text = (
             "One with less regret is not the answer while few seeds show it, or while no theorem "
         )
-        lines += textwrap.wrap(text + "bounds its rare losses.", 80)
+        lines += _wrap(text + "bounds its rare losses.")
     for rival in answer.rivals:
         lines += [f"  {rival.label}", f"    {_write_mean(rival)}, {describe_rival(rival)}"]
     return lines

@@ -93,14 +93,6 @@ def bound_tail(config: Config) -> Tail:
 
     Args:
         config: The candidate on its problem.
-
-    Example:
-        >>> import fmab_jax as fmab
-        >>> from fmab_jax.planning.bounds import bound_tail
-        >>> from fmab_jax.run.configs import bind
-        >>> problem = fmab.Problem.uniform(agents=5, arms=4)
-        >>> bound_tail(bind(fmab.ucb1(), problem, 1000))
-        Tail(limit=5000.0, excess=0.0, source='', largest=5000.0)
     """
     problem, algorithm = config.problem, config.algorithm
     gap = find_largest_gap(problem)
