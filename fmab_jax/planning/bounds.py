@@ -109,7 +109,7 @@ def bound_tail(config: Config) -> Tail:
 
 
 def find_largest_gap(problem: Problem) -> float:
-    """Returns the largest gap of an arm that an instance can have."""
+    """Returns a bound of the gaps that an instance can have."""
     if problem.means is None:
         return 1.0
     means, law = problem.means.mean(axis=0), problem.rewards
@@ -171,7 +171,7 @@ def _find_supremum(
     each arm cost above the price.
 
     Args:
-        gaps: Largest gap of each cell, which together have all gaps.
+        gaps: Upper ends of cells of gaps; the cells cover all gaps.
         pulls: Most pulls of an arm with a gap in the cell.
         worse_arms: K - 1.
         all_pulls: Most pulls of all arms together.
@@ -228,7 +228,7 @@ class _Epochs(NamedTuple):
             than there are epochs: what an arm that stays has in the end.
         rewards: n_r.
         noises: The largest m_r.
-        radius: b_r.
+        radius: b_r, the evidence that is needed.
         tilts: Pairs, [epoch, pair].
         epsilon: Of one noise.
         most_noises: Largest number of noises of an epoch that pairs are made for; 1 if it is known.
@@ -412,7 +412,7 @@ def _bound_lead(
     gaps: Float[np.ndarray, " gap"],
     best: Float[np.ndarray, "gap edge"],
 ) -> Float[np.ndarray, " gap"]:
-    """Returns log p' of an epoch, likewise."""
+    """Returns log p' of an epoch: the largest over cells of the smallest over tilts."""
     n, m, epsilon = table.rewards[place], table.noises[place], table.epsilon
     tilts = _TILT_PARTS * (n * gaps / (0.5 * n + 4.0 * m / epsilon**2))[:, None]
     tilts = np.minimum(tilts, min(_INSIDE * epsilon, 30.0))[:, None, None, :]
@@ -544,7 +544,7 @@ def _find_paper_pulls(
     gaps: Array,
     smallest_gap: Array,
 ) -> tuple[Any, Any]:
-    """Returns the same of the paper's schedule, by instance."""
+    """Returns pulls and budget by the paper's equations, for the smallest gap of each instance."""
     find = partial(_find_pulls, PaperElimination, mechanism, params, sizes, means, gaps)
     return jax.vmap(find)(smallest_gap)
 

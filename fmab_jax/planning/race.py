@@ -204,7 +204,7 @@ def count_budget_seeds(goal: Goal, count: int) -> float:
 
 
 def list_sizes(first: int) -> Iterator[int]:
-    """Returns the seeds of looks: 1.4 times those of the one before, or ``first`` more."""
+    """Yields the seeds of looks: at least 1.4 times as many each time, and ``first`` more."""
     size = first
     while True:
         yield size
