@@ -290,8 +290,10 @@ def _powers(n: Reals, p: Reals) -> tuple[Array, ...]:
     q = 1.0 - p
     pq = p * q
     npq = n * pq
-    # Lanes that do not use the expansion must stay finite.
-    scale = lax.rsqrt(jnp.maximum(npq - 1.0 / 12.0, 1.0))
+    # Lanes that do not use the expansion must stay finite. XLA vectorises no loop with a `rsqrt`.
+    smooth = jnp.maximum(npq - 1.0 / 12.0, 1.0)
+    deviation = jnp.sqrt(smooth)
+    scale = deviation / smooth
     square = scale * scale
     skewed = npq * (q - p) * scale * square
     g1 = skewed
@@ -301,7 +303,6 @@ def _powers(n: Reals, p: Reals) -> tuple[Array, ...]:
     second, cube = g1 * g1, g1 * g1 * g1
     fourth, mixed, skew_product, even = second * second, second * g2, g1 * g3, g2 * g2
     # Products with a reciprocal: a division takes as long as ten of them.
-    deviation = 1.0 / scale
     powers = (
         g4 * (1.0 / 720.0)
         - even * (3.0 / 384.0)

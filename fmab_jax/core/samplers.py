@@ -72,7 +72,10 @@ def smooth_quantile(u: Lanes, cumulants: Sequence[Array] | Float[Array, "order *
     """Returns the quantile of a continuous variable from its first six cumulants, elementwise."""
     mean, k2, k3, k4, k5, k6 = cumulants[:6]
     # A variable without variance is its mean.
-    scale = lax.rsqrt(jnp.where(k2 > 0.0, k2, jnp.inf))
+    # XLA vectorises no loop with a `rsqrt`.
+    variance = jnp.where(k2 > 0.0, k2, 1.0)
+    deviation = jnp.sqrt(variance)
+    scale = jnp.where(k2 > 0.0, deviation / variance, 0.0)
     square = scale * scale
     shape = (
         k3 * scale * square,

@@ -22,7 +22,7 @@ from fmab_jax.core.instances import Instance
 from fmab_jax.core.keys import Words, uniform
 from fmab_jax.core.rare import Exact, Table, rare
 from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import STATIC, Integer, PerArm, Reals, Scalar
+from fmab_jax.core.shapes import STATIC, Integer, PerArm, PyTree, Reals, Scalar
 from fmab_jax.draws.base import (
     Arms,
     Draws,
@@ -130,12 +130,14 @@ def sum_cumulants(
     rows, arms = (max(x.shape[axis] for x in parameters) for axis in (0, 1))
     parameters = tuple(jnp.broadcast_to(x, (rows, arms)) for x in parameters)
 
-    def add_rows(first: Array | int, total: tuple[Array, ...], count: int) -> tuple[Array, ...]:
+    def cut(first: Array | int, count: int) -> tuple[Array, ...]:
         params = [lax.dynamic_slice_in_dim(x, first, count) for x in parameters]
-        weights = lax.dynamic_slice_in_dim(membership, first, count, 1)
+        return lax.dynamic_slice_in_dim(membership, first, count, 1), *params
+
+    def add_rows(weights: Array, *params: Array, total: tuple[Array, ...]) -> tuple[Array, ...]:
         cumulants = law.cumulants(*params)
         # Rows are added in one order; padding rows add nothing.
-        for row in range(count):
+        for row in range(weights.shape[1]):
             is_member = weights[:, row, None] > 0.0
             total = tuple(
                 sum_ + jnp.where(is_member, cumulant[row][None, :], 0.0)
@@ -143,14 +145,17 @@ def sum_cumulants(
             )
         return total
 
-    start = (jnp.zeros((len(membership), arms)),) * 7
+    total: tuple[Array, ...] = (jnp.zeros((len(membership), arms)),) * 7
     blocks = rows // _ROWS
+    if blocks:
+        # The rows of a block lie in the loop's state: LLVM vectorises no loop that looks up where
+        # they begin.
+        def add_block(step: Array, state: tuple[PyTree, ...]) -> tuple[PyTree, ...]:
+            block, total = state
+            return cut((step + 1) * _ROWS, _ROWS), add_rows(*block, total=total)
 
-    def add_block(step: Array, total: tuple[Array, ...]) -> tuple[Array, ...]:
-        return add_rows(step * _ROWS, total, _ROWS)
-
-    total = lax.fori_loop(0, blocks, add_block, start) if blocks else start
-    return jnp.stack(add_rows(blocks * _ROWS, total, rows - blocks * _ROWS))
+        _, total = lax.fori_loop(0, blocks, add_block, (cut(0, _ROWS), total))
+    return jnp.stack(add_rows(*cut(blocks * _ROWS, rows - blocks * _ROWS), total=total))
 
 
 def sample_group_sum(

@@ -24,6 +24,7 @@ from fmab_jax.draws.base import Arms, Draws
 _CHUNK = 4096
 # The curves are drawn after so many epochs.
 _EPOCHS = 8
+_NO_ARM = 2**31 - 1
 
 
 class Ragged:
@@ -289,30 +290,17 @@ def _mark(real: Array, owner: Array, arm: Array, x: Array, marks: Array) -> Arra
 
 
 def _raise(real: Array, owner: Array, arm: Array, x: Array, top: Array) -> Array:
-    return top.at[owner].max(jnp.where(real, x, -jnp.inf), mode="promise_in_bounds")
+    mask = real.reshape(-1, *[1] * (x.ndim - 1))
+    return top.at[owner].max(jnp.where(mask, x, -jnp.inf), mode="promise_in_bounds")
 
 
 def _lead(real: Array, owner: Array, arm: Array, x: Array, leaders: _Leaders) -> _Leaders:
-    if x.ndim > 1:
-        return _lead_of_rows(real, owner, arm, x, leaders)
-    no_arm = jnp.iinfo(jnp.int32).max
     value = _raise(real, owner, arm, x, leaders.value)
-    first = jnp.where(value > leaders.value, no_arm, leaders.arm)
+    first = jnp.where(value > leaders.value, _NO_ARM, leaders.arm)
+    real, arm = (y.reshape(-1, *[1] * (x.ndim - 1)) for y in (real, arm))
     leads = real & (x == _at(value, owner))
-    first = first.at[owner].min(jnp.where(leads, arm, no_arm), mode="promise_in_bounds")
+    first = first.at[owner].min(jnp.where(leads, arm, _NO_ARM), mode="promise_in_bounds")
     return _Leaders(value, first)
-
-
-def _lead_of_rows(real: Array, owner: Array, arm: Array, x: Array, leaders: _Leaders) -> _Leaders:
-    # Faster than scattering long rows three times.
-    def update(place: Array, leaders: _Leaders) -> _Leaders:
-        trial = owner[place]
-        value, first = leaders.value[trial], leaders.arm[trial]
-        leads = real[place] & (x[place] > value)
-        value, first = jnp.where(leads, x[place], value), jnp.where(leads, arm[place], first)
-        return _Leaders(leaders.value.at[trial].set(value), leaders.arm.at[trial].set(first))
-
-    return lax.fori_loop(0, len(owner), update, leaders)
 
 
 _AXES: tuple[PyTree, ...] = None, 0  # rows differ, values do not
