@@ -132,17 +132,21 @@ def binomials(
     u = uniform(*words, lane, draw)
     if shared and not is_accelerated():
         return _by_row(u, trials, probability)
+    # An accelerator draws anew what is in doubt, a CPU would do so lane by lane.
+    source = (*words, lane, jnp.uint32(draw)) if is_accelerated() else store_once(u < 1.0, u)
+    u = u if is_accelerated() else source[0]
     (z,) = store_once(u < 1.0, normal.quantile(u))
     k, small, near = expand_quantile(z, trials, probability)
 
     def search(steps: int) -> Callable[..., Array]:
-        def exact(k0: Array, k1: Array, lane: Array, draw: Array, *law: Array) -> Array:
-            trials, probability = law
-            return sum_mass(uniform(k0, k1, lane, draw), trials, probability, steps)
+        def exact(*operands: Array) -> Array:
+            *source, trials, probability = operands
+            u = uniform(*source) if is_accelerated() else source[0]
+            return sum_mass(u, trials, probability, steps)
 
         return exact
 
-    operands = (*words, lane, jnp.uint32(draw), trials, probability)
+    operands = (*source, trials, probability)
     if shared:
         # Most rows have small sums in early epochs.
         k = where_any(small, search(_FEW_STEPS), k, *operands)

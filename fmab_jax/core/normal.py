@@ -74,8 +74,8 @@ def log(x: Reals, multiply: Multiply = operator.mul) -> Reals:
     large = m > math.sqrt(2.0)
     power = exponent - (2.0**52 + 1023.0) + jnp.where(large, 1.0, 0.0)
     m = jnp.where(large, 0.5 * m, m)
-    # log m = 2 artanh t, |t| < 0.172. XLA would store a quotient for its readers, in a kernel of its
-    # own, and compute its operands (a cipher, in a draw) in both kernels.
+    # log m = 2 artanh t, |t| < 0.172. XLA would give a quotient its own kernel, and compute its
+    # operands (a cipher, in a draw) in both.
     t = multiply(m - 1.0, 1.0 / (m + 1.0))
     s = multiply(t, t)
     series = horner(s, [2.0 / k for k in range(23, 2, -2)], multiply)

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Float
 
 from fmab_jax.core import normal
