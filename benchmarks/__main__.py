@@ -138,15 +138,15 @@ def machine() -> dict[str, Any]:
     import numpy
 
     import fmab_jax as fmab
+    from fmab_jax import resources
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     model = platform.processor() or platform.machine()
     if Path("/proc/cpuinfo").exists():
         names = [x for x in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in x]
         model = names[0].split(":")[1].strip() if names else model
     return {
         "processor": model,
-        "cores": cores,
+        "cores": resources.cores(),
         "device": jax.devices()[0].device_kind,
         "python": platform.python_version(),
         "jax": jax.__version__,

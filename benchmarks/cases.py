@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 from typing import Any, NamedTuple
 
+from fmab_jax import resources
+
 # Rivals get as many processes as the package gets cores.
-CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+CORES = resources.cores()
 AGENTS, ARMS, EPSILON = 50, 100, 1.0
 # Runs of at most 5,000 trials are compiled sooner, and take up to 1.7 times as long to run.
 MANY = 8192

@@ -1,12 +1,12 @@
-"""Memory, cores and devices of this machine, and the refusal of what needs more."""
+"""Memory, cores and devices of this job, and the refusal of what needs more."""
 
 from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fmab_jax import limits
 from fmab_jax.errors import PlainText, describe_error, refuse
 
 if TYPE_CHECKING:
@@ -28,22 +28,63 @@ def check_memory(field: str, needed: float, remedy: str, available: int | None =
     available = available_bytes() if available is None else available
     if available and needed > 0.9 * available:
         allowed = f"at most 90% of the {available / 1e9:.1f} GB available"
-        refuse(field, f"{needed / 1e9:.1f} GB", allowed, remedy)
+        refuse(field, f"{needed / 1e9:.1f} GB", allowed, remedy + suggest_more_memory())
 
 
 def available_bytes() -> int:
-    """Returns the bytes of memory this process may still take; 0 if that is unknown."""
-    sizes = [_container_bytes(Path("/sys/fs/cgroup"))]
-    try:
-        with open("/proc/meminfo") as lines:
-            sizes += [int(x.split()[1]) * 1024 for x in lines if x.startswith("MemAvailable:")]
-        return min(size for size in sizes if size is not None)
-    except (OSError, ValueError):  # not Linux
-        pass
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    """Returns the bytes of memory this job may still take; 0 if that is unknown."""
+    return memory().amount
+
+
+def memory() -> limits.Share:
+    """Returns the free memory of this job, with the limit that holds."""
+    share = limits.find_memory(addresses=addresses())
+    if share.amount:
+        return share
+    try:  # not Linux
+        size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
-        return 0
+        size = 0
+    return limits.Share(size, "", size)
+
+
+def cores() -> int:
+    """Returns how many cores this job may use."""
+    return processors().amount
+
+
+def processors() -> limits.Share:
+    """Returns the cores of this job, with the limit that holds."""
+    return limits.find_cores(os.cpu_count() or 1, _affinity())
+
+
+def suggest_more_memory() -> str:
+    """Returns the end of a remedy where a limit of this job leaves too little memory."""
+    limit = memory().limit
+    return f", or raise the {limit}" if limit else ""
+
+
+def check_address_space() -> None:
+    """Refuses an address space in which JAX cannot compile: it would hang, or end the process.
+
+    Raises:
+        Refusal: If the limit on the address space is below what JAX reserves.
+    """
+    sizes = addresses()
+    if sizes and sizes[0] <= sizes[1]:
+        limit, needed = (f"{size / 1e9:.3g} GB" for size in sizes)
+        refuse("address space", limit, f"more than the {needed} that JAX takes", "raise ulimit -v")
+
+
+def addresses() -> tuple[int, int] | None:
+    """Returns the limit on the address space and its needs, as of `limits.find_addresses`."""
+    return limits.find_addresses(_affinity())
+
+
+def _affinity() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def local_devices() -> list[jax.Device]:
@@ -91,22 +132,3 @@ def _note_fork() -> None:
 _FORKED = False
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_note_fork)
-
-
-def _container_bytes(folder: Path) -> int | None:
-    """Returns the free bytes of a control group; the file cache counts as free."""
-    try:
-        limit = int((folder / "memory.max").read_text())
-        used = int((folder / "memory.current").read_text())
-        lines = (folder / "memory.stat").read_text().splitlines()
-        cached = int(dict(line.split() for line in lines).get("file", 0))
-    except (OSError, ValueError):  # no such group, or no limit: "max"
-        return None
-    return max(0, limit - max(0, used - cached))
-
-
-def cores() -> int:
-    """Returns how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -15,6 +15,7 @@ from fmab_jax.algorithms.base import find_by_name
 from fmab_jax.cli.main import main
 from fmab_jax.core import problems
 from fmab_jax.errors import Refusal
+from fmab_jax.limits import Share
 
 # Which values which doors of tests/doors.py let in; all else is refused.
 LET_IN = json.loads(Path(doors.__file__).with_suffix(".json").read_text("utf-8"))
@@ -62,7 +63,7 @@ def test_every_door_and_every_value_was_tried(outcomes):
 )
 def test_means_that_do_not_fit_are_refused_before_they_are_drawn(words, monkeypatch, capsys):
     """Would catch means of 240 GB drawn without a look at the free memory."""
-    monkeypatch.setattr(resources, "available_bytes", lambda: 10**10)
+    monkeypatch.setattr(resources, "memory", lambda: Share(10**10, "", 0))
     monkeypatch.setattr(problems.BoundProblem, "draw", None)
     assert main(words.split()) == 2
     line = "fmab: memory='240.0 GB': must be at most 90% of the 10.0 GB available; "

@@ -21,6 +21,7 @@ from fmab_jax.errors import (
     real,
     refuse,
 )
+from fmab_jax.limits import Share
 
 
 def test_refusal_names_field_value_range_and_remedy():
@@ -169,7 +170,7 @@ def test_a_name_that_is_taken_is_replaced_only_if_that_is_said(tmp_path, name, p
 )
 def test_nine_tenths_of_the_memory_may_be_taken(monkeypatch, free, needed, passes):
     """Would catch all of the memory taken, and a refusal where nobody knows how much there is."""
-    monkeypatch.setattr(resources, "available_bytes", lambda: free)
+    monkeypatch.setattr(resources, "memory", lambda: Share(free, "", 0))
     if passes:
         return resources.check_memory("arms", needed, "use fewer")
     line = "arms='0.9 GB': must be at most 90% of the 1.0 GB available; "
@@ -182,15 +183,3 @@ def test_a_name_that_no_file_has_is_refused(name):
     allowed = "must be a path of at most 4,000 bytes, at most 255 from / to /"
     assert allowed in message(files.check_path, "out", name)
     assert files.check_path("out", name[:100]) == Path(name[:100])
-
-
-@pytest.mark.parametrize(
-    ("limit", "used", "stat", "left"),
-    [("1000", "400", "anon 1\nfile 300\nx 2", 900), ("1000", "2000", "file 0", 0)]
-    + [("max", "400", "file 300", None)],
-)
-def test_a_container_leaves_its_cached_files_free(tmp_path, limit, used, stat, left):
-    """Would catch cached files that count as taken, or free memory below 0."""
-    for name, text in (("memory.max", limit), ("memory.current", used), ("memory.stat", stat)):
-        (tmp_path / name).write_text(text)
-    assert resources._container_bytes(tmp_path) == left

@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[1] / "fmab_jax"
 
 # Rooms from the ground up, each a folder or a module. The loop lies below the algorithms in it.
 ROOMS = (
-    *("errors", "lazy_imports", "parameters", "files", "resources"),
+    *("errors", "lazy_imports", "parameters", "files", "limits", "resources"),
     *("core", "ratings", "mechanisms", "draws", "layouts", "accounts", "elimination"),
     *("algorithms", "run", "analysis", "sweeps", "planning", "plots", "reports", "cli"),
 )

@@ -1,6 +1,8 @@
 """Shows what results can depend on.
 
-Versions, devices, precision, where compiled programs are kept, and memory.
+Versions, devices, precision, where compiled programs are kept, and the cores
+and the memory of this job, with the limit that holds: CPU affinity, the limits
+of a control group (systemd, Slurm, containers), or ulimit.
 
 Examples:
   fmab doctor
@@ -9,9 +11,11 @@ Examples:
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from fmab_jax.cli.options import Call
+from fmab_jax.limits import Share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,10 +27,10 @@ def execute(call: Call) -> None:
     """Prints versions, devices and memory."""
     import jax
 
-    from fmab_jax.resources import available_bytes, cores, local_devices
+    from fmab_jax.resources import local_devices, memory, processors
     from fmab_jax.run.resources import memory_of, versions
 
-    devices, available = local_devices(), available_bytes()
+    devices = local_devices()
     with jax.enable_x64(True):
         simulation_dtype = jax.numpy.zeros(()).dtype
     default_dtype = jax.numpy.zeros(()).dtype
@@ -37,11 +41,26 @@ def execute(call: Call) -> None:
         "devices": ", ".join(device_texts),
         "precision": f"{simulation_dtype} in simulations, {default_dtype} elsewhere",
         "compiled programs": jax.config.values["jax_compilation_cache_dir"] or "not kept",
-        "cores": str(cores()),
-        "memory available": f"{available / 1e9:.3g} GB" if available else "unknown",
+        "cores": _describe_share(processors(), str),
+        "memory available": _describe_share(
+            memory(), lambda size: f"{round(size / 1e9, 3):.3g} GB"
+        ),
     }
-    if devices[0].platform == "gpu" and (memory := memory_of(devices[0])):
+    if devices[0].platform == "gpu" and (device_bytes := memory_of(devices[0])):
         change = "XLA_PYTHON_CLIENT_MEM_FRACTION changes it"
-        rows["device memory"] = f"{memory / 1e9:.3g} GB for JAX; {change}"
+        rows["device memory"] = f"{device_bytes / 1e9:.3g} GB for JAX; {change}"
     for name, value in rows.items():
         print(f"{name:<18} {value}")
+
+
+def _format_gigabytes(size: int) -> str:
+    return f"{round(size / 1e9, 3):.3g} GB"
+
+
+def _describe_share(share: Share, show: Callable[[int], str]) -> str:
+    """Describes what a job may use, and what limits it to less than its machine."""
+    amount = show(share.amount) if share.amount else "unknown"
+    if not share.limit:
+        return amount
+    machine = f"; the machine has {show(share.machine)}" if share.machine else ""
+    return f"{amount} for this job ({share.limit}{machine})"

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from fmab_jax import __version__, cli
+from fmab_jax import __version__, cli, resources
 from fmab_jax.cli.options import (
     Answered,
     Call,
@@ -99,6 +99,9 @@ def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
             if isinstance(sys.stdout, io.TextIOWrapper):
                 # A path may have letters outside the encoding of the output.
                 sys.stdout.reconfigure(errors="backslashreplace")
+            if resources.addresses():
+                # Else pyarrow, through pandas, reserves 1 GiB of a limited address space.
+                os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
             _use_compilation_cache()
         status = module.execute(call) or 0
         # An error of writing must arise here, not while the interpreter ends.
@@ -129,6 +132,10 @@ def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
             return _fail(
                 1, f"out of memory; use fewer agents, arms or times; {_describe_outputs(calls)}"
             )
+        try:
+            resources.check_address_space()  # without it a library fails in any way
+        except Refusal as refusal:
+            return _fail(2, f"{refusal}; {_describe_outputs(calls)}")
         if not (line := _describe_plugin_error(error) or _describe_variable_error(error)):
             raise
         return _fail(2, f"{line}; {_describe_outputs(calls)}")

@@ -246,7 +246,8 @@ def fit_sizes(
             if host and size > free_bytes:
                 free = f"{max(free_bytes, 0) / 1e9:.3g} GB"
                 allowed = f"at most {free} of the {memory / 1e9:.3g} GB available"
-                refuse("memory", f"{size / 1e9:.3g} GB", allowed, "use fewer agents or arms")
+                remedy = "use fewer agents or arms" + resources.suggest_more_memory()
+                refuse("memory", f"{size / 1e9:.3g} GB", allowed, remedy)
             return Sizes(batch, rows, max(1, int(free_bytes / size)))
         # Memory is proportional to the batch.
         while lanes * size > free_bytes and can_halve(batch, devices):

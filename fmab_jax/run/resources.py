@@ -1,4 +1,4 @@
-"""Devices, batches and memory of a run, and the resources of this machine."""
+"""Devices, batches and memory of a run, and the resources of this job."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import jax
 from fmab_jax import __version__
 from fmab_jax.errors import PlainText, count, refuse
 from fmab_jax.resources import available_bytes as available_bytes
+from fmab_jax.resources import check_address_space, local_devices, refuse_after_fork
 from fmab_jax.resources import cores as cores
-from fmab_jax.resources import local_devices, refuse_after_fork
+from fmab_jax.resources import suggest_more_memory as suggest_more_memory
 
 MAX_SEEDS = 10**8
 # Array elements per device: they fill an accelerator, or fit into the cache of a core.
@@ -36,7 +37,7 @@ class Estimate(NamedTuple):
         batches: Number of batches.
         lanes: How many of them run at once.
         result_bytes: Memory of the returned Dataset.
-        available_bytes: Memory this machine has free, 0 if unknown.
+        available_bytes: Memory this job has free, 0 if unknown.
     """
 
     batch: int
@@ -53,6 +54,7 @@ def checked_devices(devices: Sequence[jax.Device] | None) -> tuple[jax.Device, .
         ValueError: If there is none.
     """
     refuse_after_fork()
+    check_address_space()
     used = tuple(local_devices()) if devices is None else ()
     if isinstance(devices, (list, tuple)):
         used = tuple(devices)

@@ -281,5 +281,7 @@ def _check_capacity(plan: Plan, study: Study) -> None:
             seeds = int(0.9 * free / sum(sizes))
             remedy = "record fewer times, or sweep with keep='summary'"
             remedy += f", or at most {format_quantity(seeds, 'seed')}" * bool(seeds)
+        if field == "memory":
+            remedy += resources.suggest_more_memory()
         allowed = f"at most 90 % of the {format_size(free)} free"
         refuse(field, format_size(needed), allowed, remedy)
