@@ -111,7 +111,6 @@ def list_groups(controller: str, root: Path = ROOT) -> list[Path]:
         group, top = PurePosixPath(groups[name]), PurePosixPath(mounted)
         # A container may see its group as the root, or have the host's path of it.
         names = group.relative_to(top).parts if group.is_relative_to(top) else ()
-        names = () if ".." in names else names
         folder = root / mount_point.lstrip("/")
         folders += [folder.joinpath(*names[:depth]) for depth in range(len(names), -1, -1)]
     return folders

@@ -140,6 +140,8 @@ def test_the_smallest_limit_over_all_groups_holds(name, tmp_path):
 def test_what_cannot_be_read_sets_no_limit(tmp_path):
     """Would catch an error where files are folders, are missing, or are not text."""
     assert limits.find_memory(tmp_path) == Share(0, "", 0)
+    (build(tmp_path / "old", old_group(), V1, OLD_LINES) / "proc/meminfo").unlink()
+    assert limits.find_memory(tmp_path / "old") == Share(0, "", 0)
     root = build(tmp_path, group("job/", 1000), V2, "0::/job\n")
     file = root / "sys/fs/cgroup/job/memory.max"
     file.write_bytes(b"\xff\xfe")

@@ -42,9 +42,7 @@ def execute(call: Call) -> None:
         "precision": f"{simulation_dtype} in simulations, {default_dtype} elsewhere",
         "compiled programs": jax.config.values["jax_compilation_cache_dir"] or "not kept",
         "cores": _describe_share(processors(), str),
-        "memory available": _describe_share(
-            memory(), lambda size: f"{round(size / 1e9, 3):.3g} GB"
-        ),
+        "memory available": _describe_share(memory(), _format_gigabytes),
     }
     if devices[0].platform == "gpu" and (device_bytes := memory_of(devices[0])):
         change = "XLA_PYTHON_CLIENT_MEM_FRACTION changes it"
