@@ -1,4 +1,4 @@
-"""A package that is imported at first use, since most runs do not need it."""
+"""Packages that most runs do not need: imported at first use, or not at all."""
 
 from __future__ import annotations
 
@@ -20,9 +20,18 @@ if TYPE_CHECKING:
 else:
     nx = _LazyModule("networkx")
 
-__all__ = ["is_graph", "nx"]
+__all__ = ["hide_packages", "is_graph", "nx"]
 
 
 def is_graph(value: object) -> bool:
     """Returns whether a value is a networkx graph, without importing networkx."""
     return "networkx" in sys.modules and isinstance(value, nx.Graph)
+
+
+def hide_packages(*names: str) -> None:
+    """Makes packages look absent to this process, except those that it has imported already.
+
+    xarray and pandas import packages of optional features wherever they are installed.
+    """
+    for name in names:
+        sys.modules.setdefault(name, None)  # type: ignore[arg-type]

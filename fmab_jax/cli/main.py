@@ -34,10 +34,16 @@ from fmab_jax.cli.options import (
 from fmab_jax.cli.signals import handle_signals
 from fmab_jax.errors import Damaged, Refusal, describe_error, is_user_error, locate_error
 from fmab_jax.files import drop_unwritable_errors, error_stream, hold_standard_streams
+from fmab_jax.lazy_imports import hide_packages
 
 # Modules of this folder that are not commands, and the first commands in help.
 _SHARED = ("__init__", "main", "options", "signals", "study_options", "tables")
 _FIRST = ("run", "sweep", "plan", "show", "plot", "compare", "report")
+# xarray and pandas import these for more than a second; and the words that need them.
+_OPTIONAL = {
+    ("dask", "distributed"): r"--(scheduler|plugin)",
+    ("pyarrow",): r"\.(parquet|toml)|--plugin",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -102,6 +108,9 @@ def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
             if resources.addresses():
                 # Else pyarrow, through pandas, reserves 1 GiB of a limited address space.
                 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+            for names, needed in _OPTIONAL.items():
+                if not any(re.search(needed, word, re.I) for word in words):
+                    hide_packages(*names)
             _use_compilation_cache()
         status = module.execute(call) or 0
         # An error of writing must arise here, not while the interpreter ends.
