@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import os
 import re
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,9 +24,10 @@ from fmab_jax.cli import study_options
 from fmab_jax.cli.options import Call, Command, option, rename_fields
 from fmab_jax.cli.tables import Filtered, Priced, check_columns, print_results
 from fmab_jax.errors import format_quantity, refuse
-from fmab_jax.files import check_path, error_stream, refuse_taken
+from fmab_jax.files import check_path, refuse_taken
 from fmab_jax.parameters import Choice, Whole
 from fmab_jax.plots.kinds import draw
+from fmab_jax.sweeps.progress import say_later
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -62,8 +61,6 @@ class Options(Priced, Filtered, study_options.StudyOptions):
 
 # A figure of more curves would be unreadable; it shows final regret against parameters.
 MOST_CURVES = 28
-# Seconds after which somebody may wonder what a run does.
-_LONG_S = 3.0
 # Options that do not change the results.
 _UNNAMED = ("out", "overwrite", "dry_run", "figure", "data", "where", "columns")
 
@@ -89,7 +86,7 @@ def execute(call: Call[Options]) -> None:
         if options.dry_run:
             runner.run(study, progress=True, dry=True)
             return
-        with _note_length(study):
+        with say_later(lambda: _describe_length(study)):
             data = runner.run(study)
     if options.data:
         from fmab_jax.sweeps import exports
@@ -110,19 +107,13 @@ def execute(call: Call[Options]) -> None:
         print("wrote", path)
 
 
-@contextmanager
-def _note_length(study: Study) -> Iterator[None]:
-    """Says how to keep trials, once, if the block takes long."""
+def _describe_length(study: Study) -> str:
+    """Says how trials are kept, for a run that takes long."""
     seeds, cells = format_quantity(study.seeds, "seed"), len(study.points)
     line = f"running {format_quantity(cells, 'configuration')} x {seeds}; fmab run keeps nothing "
-    line += "until it ends: fmab sweep with the same options and --out FOLDER keeps all trials\n"
-    timer = threading.Timer(_LONG_S, lambda: error_stream().write(line))
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+    return (
+        line + "until it ends: fmab sweep with the same options and --out FOLDER keeps all trials\n"
+    )
 
 
 def _choose_kind(options: Options, study: Study) -> str:

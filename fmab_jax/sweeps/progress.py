@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import html
 import sys
+import threading
 import time
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import NamedTuple
 
 from fmab_jax.errors import flag, format_quantity
@@ -14,6 +17,10 @@ from fmab_jax.files import error_stream
 # A log gets a line after so many seconds, and after this share of the elapsed time.
 _LOG_INTERVAL_S, _LOG_SHARE = 10.0, 0.1
 _NOTEBOOK_S = 0.2
+# Seconds after which somebody may wonder what a silent run does.
+LONG_S = 3.0
+# One entry for each block of `say_later`; appending to a list is atomic across threads.
+_NOTES: list[None] = []
 
 
 class Plan(NamedTuple):
@@ -37,19 +44,20 @@ class Plan(NamedTuple):
 class Progress:
     """Reports the progress of a run; without a medium it only warns."""
 
-    _medium, _brief, _note, _has_warned = "", False, "", False
+    _medium, _brief, _silent, _note, _has_warned, _has_noted = "", False, False, "", False, False
     _done = _total = _cells = 0
     # (trials, time) after the first batch, since its time includes compilation.
     _first: tuple[int, float] | None = None
 
-    def __init__(self, medium: str = "", *, brief: bool = False) -> None:
+    def __init__(self, medium: str = "", *, brief: bool = False, silent: bool = False) -> None:
         """Starts a report.
 
         Args:
             medium: See `choose_medium`.
             brief: Whether only seeds are counted, for a single configuration.
+            silent: Whether not even a long compilation is reported.
         """
-        self._medium, self._brief = medium, brief
+        self._medium, self._brief, self._silent = medium, brief, silent
         self._noun = "seeds" if brief else "trials"
         self._start_time = self._last_time = time.perf_counter()
         if medium == "notebook":
@@ -120,6 +128,17 @@ class Progress:
                 f"compiling program {layout} of {layouts}", f"compiling {layout}/{layouts}"
             )
 
+    def note_compilation(self, algorithm: str) -> AbstractContextManager[None]:
+        """Says once, if the block takes long, that it compiles, where nothing else said so."""
+        if self._silent or self._has_noted or (self._medium and not self._brief):
+            return nullcontext()
+
+        def note() -> str:
+            self._has_noted = True
+            return f"fmab: compiling a program for {algorithm} ({LONG_S:.0f} s so far)\n"
+
+        return say_later(note)
+
     def advance(self, trials: int) -> None:
         """Counts computed trials."""
         self._done += trials
@@ -189,7 +208,23 @@ def resolve_progress(progress: Progress | bool | None, *, brief: bool = False) -
         return progress
     if progress is not None:
         flag("progress", progress, "or a Progress")
-    return Progress(choose_medium(progress), brief=brief)
+    return Progress(choose_medium(progress), brief=brief, silent=progress is False)
+
+
+@contextmanager
+def say_later(write_line: Callable[[], str]) -> Iterator[None]:
+    """Writes a line to standard error if the block takes long; not inside another such block."""
+    is_inner = bool(_NOTES)
+    timer = threading.Timer(LONG_S, lambda: error_stream().write(write_line()))
+    timer.daemon = True
+    if not is_inner:
+        timer.start()
+    _NOTES.append(None)
+    try:
+        yield
+    finally:
+        _NOTES.pop()
+        timer.cancel()
 
 
 def describe_plan(plan: Plan) -> str:

@@ -54,7 +54,8 @@ def simulate(
             nothing.
         devices: Devices that share each batch; all that JAX shows by default.
         progress: Show a bar on a terminal, lines elsewhere; by default on a terminal or in a
-            notebook, if there is more than one batch.
+            notebook, if there is more than one batch. Unless it is False, a line says so if a
+            program takes long to compile.
 
     Returns:
         A Dataset over ``seed`` and ``time`` (slots). Series, cumulative and summed over agents:

@@ -154,7 +154,8 @@ class BlockRunner:
                     on_compile = functools.partial(
                         progress.report_compilation, place + 1, len(groups)
                     )
-                    self.fitted_sizes[programs[place]] = wait_for(place, on_compile)
+                    with progress.note_compilation(jobs[0][1].configs[0].algorithm.name):
+                        self.fitted_sizes[programs[place]] = wait_for(place, on_compile)
                     self.compile_s += time.perf_counter() - started
                 sizes = self.fitted_sizes[programs[place]]
                 for block, job in jobs:

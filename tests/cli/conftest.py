@@ -3,7 +3,7 @@
 import pytest
 
 from fmab_jax.algorithms import base
-from fmab_jax.cli import run
+from fmab_jax.sweeps import progress
 
 
 @pytest.fixture(autouse=True)
@@ -12,5 +12,5 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(base, "_loaded", {})
     # On a busy machine any run is a long one, which says so.
-    monkeypatch.setattr(run, "_LONG_S", 1e5)
+    monkeypatch.setattr(progress, "LONG_S", 1e5)
     return tmp_path

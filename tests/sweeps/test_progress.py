@@ -3,11 +3,13 @@
 import io
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import fresh
 import pytest
 
+import fmab_jax as fmab
 from fmab_jax.sweeps import progress
 from fmab_jax.sweeps.progress import Progress
 
@@ -42,3 +44,47 @@ def test_lines_come_now_and_then(monkeypatch):
         "6 of 12 trials, 0.5 trials/s, 12 s left",
         "7 of 12 trials, 0.5 trials/s, 10 s left, 3 of 0 configurations done",
     ]
+
+
+class Clock(threading.Timer):
+    """A timer of which the seconds have passed when it starts, if they are few."""
+
+    def start(self):
+        if self.interval < 10:
+            self.function()
+
+
+@pytest.mark.parametrize(
+    "shown, lines",
+    [
+        (None, ["fmab: compiling a program for cdp (3 s so far)"]),
+        (True, ["fmab: compiling a program for cdp (3 s so far)"]),
+        (False, []),
+    ],
+)
+def test_a_script_that_waits_for_the_compiler_says_so_once(shown, lines, monkeypatch, capsys):
+    """Would catch minutes of silence, a line for each program, and one though it is unwanted."""
+    monkeypatch.setattr(progress.threading, "Timer", Clock)
+    problem = fmab.Problem.uniform(agents=2, arms=2)
+    for action in (fmab.simulate, fmab.sweep):
+        action(fmab.cdp_mab(1.0), problem, horizon=10, seeds=2, progress=shown)
+        err = capsys.readouterr().err
+        found = [line for line in err.splitlines() if line.startswith("fmab: ")]
+        assert found == lines, action
+    several = {
+        "epsilon": [1.0],
+        "horizon": 10,
+        "seeds": 2,
+        "progress": False if not lines else None,
+    }
+    fmab.sweep([fmab.cdp_mab, fmab.kl_se], problem, **several)
+    assert capsys.readouterr().err.splitlines() == lines
+
+
+def test_a_wait_within_a_wait_is_not_told_twice(monkeypatch, capsys):
+    """Would catch a command that says twice that it takes long, or never again after it did."""
+    monkeypatch.setattr(progress.threading, "Timer", Clock)
+    for _ in range(2):
+        with progress.say_later(lambda: "outer\n"), Progress().note_compilation("cdp"):
+            pass
+    assert capsys.readouterr().err == "outer\nouter\n"
