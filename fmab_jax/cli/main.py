@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from fmab_jax import __version__, cli, resources
+from fmab_jax.cli.messages import quieten_jax
 from fmab_jax.cli.options import (
     Answered,
     Call,
@@ -37,7 +38,7 @@ from fmab_jax.files import drop_unwritable_errors, error_stream, hold_standard_s
 from fmab_jax.lazy_imports import hide_packages
 
 # Modules of this folder that are not commands, and the first commands in help.
-_SHARED = ("__init__", "main", "options", "signals", "study_options", "tables")
+_SHARED = ("__init__", "main", "messages", "options", "signals", "study_options", "tables")
 _FIRST = ("run", "sweep", "plan", "show", "plot", "compare", "report")
 # xarray and pandas import these for more than a second; and the words that need them.
 _OPTIONAL = {
@@ -96,6 +97,8 @@ def _exit(status: int) -> NoReturn:
 def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
     """Runs a command and adds it to calls; returns the exit status."""
     command = None
+    if ours:
+        quieten_jax()
     try:
         module, command = find(words)
         options, typed = parse(command)

@@ -102,8 +102,8 @@ def sweep(
         batch: As in `simulate`.
         devices: As in `simulate`.
         progress: A `Progress`, True for a bar or lines on standard error, False for silence; by
-            default a bar on a terminal, lines in a notebook, and
-            elsewhere one line if a program takes long to compile.
+            default a bar on a terminal, lines in a notebook, and elsewhere one line if a program
+            takes long to compile.
         parameters: The algorithm's (epsilon, participation, schedule_gap, graph ...) and the
             problem's (agents, arms, spread, instance_gap ...).
 

@@ -1,0 +1,60 @@
+"""What JAX and its compiler say by themselves: one calm line each, or nothing."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import pkgutil
+from importlib.util import find_spec
+
+from fmab_jax.errors import describe_error
+from fmab_jax.files import error_stream
+from fmab_jax.lazy_imports import hide_packages
+
+_NO_DRIVER = "JAX goes on without its CUDA plug-in, since this machine has no NVIDIA driver"
+
+
+def quieten_jax() -> None:
+    """Shortens messages of JAX; call it before JAX is imported.
+
+    Where the user asked JAX or XLA for messages, by a variable, they stay as they are.
+    """
+    if "JAX_LOGGING_LEVEL" in os.environ or "TF_CPP_MIN_LOG_LEVEL" in os.environ:
+        return
+    # XLA logs a compilation of two minutes as an error. What fails raises an exception as well.
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    # Without a driver the plug-in of CUDA logs what no setting suppresses.
+    if (names := _find_cuda_plugins()) and not _has_cuda_driver():
+        hide_packages(*(f"jax_plugins.xla_{name}" for name in names))
+        hide_packages(*(f"jax_{name}_plugin" for name in names))
+    logging.getLogger("jax._src.xla_bridge").addFilter(_show_in_a_line)
+
+
+def _find_cuda_plugins() -> list[str]:
+    """Returns the versions of CUDA that JAX has plug-ins for, such as "cuda13"."""
+    spec = find_spec("jax_plugins")
+    modules = pkgutil.iter_modules(spec.submodule_search_locations or ()) if spec else ()
+    return [name[4:] for _, name, _ in modules if name.startswith("xla_cuda")]
+
+
+def _has_cuda_driver() -> bool:
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
+def _show_in_a_line(record: logging.LogRecord) -> bool:
+    """Shows a message about a backend in one line; returns whether to show it as it is."""
+    if record.levelno < logging.WARNING:
+        return True
+    error = record.exc_info[1] if record.exc_info else None
+    line = f"JAX: {record.getMessage()}"
+    if error is not None:
+        line = f"JAX goes on without a plug-in ({describe_error(error)})"
+    elif "jax_plugins.xla_cuda" in line and "does not exist" in line:
+        line = _NO_DRIVER
+    error_stream().write(f"fmab: {' '.join(line.split())}\n")
+    return False
