@@ -109,11 +109,9 @@ def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
                 # A path may have letters outside the encoding of the output.
                 sys.stdout.reconfigure(errors="backslashreplace")
             if resources.addresses():
-                # Else pyarrow, through pandas, reserves 1 GiB of a limited address space.
+                # Else pyarrow reserves 1 GiB of a limited address space.
                 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-            for names, needed in _OPTIONAL.items():
-                if not any(re.search(needed, word, re.I) for word in words):
-                    hide_packages(*names)
+            _hide_unused(words)
             _use_compilation_cache()
         status = module.execute(call) or 0
         # An error of writing must arise here, not while the interpreter ends.
@@ -151,6 +149,13 @@ def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
         if not (line := _describe_plugin_error(error) or _describe_variable_error(error)):
             raise
         return _fail(2, f"{line}; {_describe_outputs(calls)}")
+
+
+def _hide_unused(words: Sequence[str]) -> None:
+    """Hides packages that other packages would import, from a command that does not need them."""
+    for names, needed in _OPTIONAL.items():
+        if not any(re.search(needed, word, re.I) for word in words):
+            hide_packages(*names)
 
 
 def _describe_plugin_error(error: BaseException) -> str:

@@ -20,7 +20,8 @@ def quieten_jax() -> None:
 
     Where the user asked JAX or XLA for messages, by a variable, they stay as they are.
     """
-    if "JAX_LOGGING_LEVEL" in os.environ or "TF_CPP_MIN_LOG_LEVEL" in os.environ:
+    # A process that has imported JAX hands on the level 1.
+    if "JAX_LOGGING_LEVEL" in os.environ or os.environ.get("TF_CPP_MIN_LOG_LEVEL", "1") != "1":
         return
     # XLA logs a compilation of two minutes as an error. What fails raises an exception as well.
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
