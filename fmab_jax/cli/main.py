@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import re
@@ -99,6 +100,9 @@ def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
     command = None
     if ours:
         quieten_jax()
+        # Imports and traces make many objects and little garbage: looking for it is a sixth of a
+        # short command.
+        gc.set_threshold(100_000, 20, 100)
     try:
         module, command = find(words)
         options, typed = parse(command)
