@@ -2,6 +2,7 @@
 
     python -m benchmarks            # all cases; writes results.json and the tables of the documents
     python -m benchmarks --quick    # a few of them, in about two minutes; writes nothing
+    python -m benchmarks kernels    # of the programs for processors: docs/performance.md
     python -m benchmarks standings  # is about regret: the standings of `experiments card`
     python -m benchmarks gpu        # on a GPU: docs/gpu.md
     python -m benchmarks tpu --compile-only  # for a TPU, on a machine without one
@@ -13,9 +14,12 @@ medians over the turns. Give it a machine with nothing else to do.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import platform
+import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -24,11 +28,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cases import WHOLE, Case, Contender, cases
+from benchmarks.cases import CORES, WHOLE, Case, Contender, cases
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results.json"
 PAGE = ROOT / "docs" / "performance.md"
+# Vector instructions by their word in /proc/cpuinfo, the widest first.
+VECTORS = {"avx512f": "AVX-512", "avx2": "AVX2"}
+# Commands of modules of their own, which take the words that follow.
+OTHERS = ("kernels", "standings", "gpu", "tpu")
 
 
 class Running:
@@ -138,40 +146,43 @@ def machine() -> dict[str, Any]:
     import numpy
 
     import fmab_jax as fmab
-    from fmab_jax import resources
 
-    model = platform.processor() or platform.machine()
+    model, vectors = platform.processor() or platform.machine(), ""
     if Path("/proc/cpuinfo").exists():
-        names = [x for x in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in x]
-        model = names[0].split(":")[1].strip() if names else model
+        text = Path("/proc/cpuinfo").read_text()
+        names = re.findall(r"^model name\s*: (.*)$", text, re.M)
+        model = names[0].strip() if names else model
+        vectors = next((n for word, n in VECTORS.items() if f" {word}" in text), "")
     return {
         "processor": model,
-        "cores": resources.cores(),
+        "vectors": vectors,
+        "cores": CORES,
         "device": jax.devices()[0].device_kind,
         "python": platform.python_version(),
         "jax": jax.__version__,
         "numpy": numpy.__version__,
         "version": fmab.__version__,
+        "commit": commit(),
         "date": time.strftime("%Y-%m-%d"),
     }
 
 
+def commit() -> str:
+    """Returns the commit of the clone, marked if the package has changed since; or ""."""
+
+    def git(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True)
+
+    if not shutil.which("git"):
+        return ""
+    changed = git("diff", "--quiet", "HEAD", "--", "fmab_jax").returncode == 1
+    return git("rev-parse", "--short=8", "HEAD").stdout.strip() + " with changes" * changed
+
+
 def main() -> None:
     """Measures, prints, and writes."""
-    if sys.argv[1:2] == ["standings"]:
-        from benchmarks import standings
-
-        standings.main(sys.argv[2:])
-        return
-    if sys.argv[1:2] == ["gpu"]:
-        from benchmarks import gpu
-
-        gpu.main(sys.argv[2:])
-        return
-    if sys.argv[1:2] == ["tpu"]:
-        from benchmarks import tpu
-
-        tpu.main(sys.argv[2:])
+    if sys.argv[1:2] and sys.argv[1] in OTHERS:
+        importlib.import_module(f"benchmarks.{sys.argv[1]}").main(sys.argv[2:])
         return
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter

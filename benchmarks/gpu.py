@@ -1,6 +1,6 @@
 """Measures a GPU: what it computes, and what a user has of it.
 
-    python -m benchmarks gpu                           # all, in about four minutes; writes the page
+    python -m benchmarks gpu                           # all, in about eight minutes; the page
     python -m benchmarks gpu --only alike --shrink 64  # on a processor, to see that it works
     python -m benchmarks gpu --compile-only            # counts for an H200, where none is needed
 
@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import fmab_jax as fmab
-from benchmarks import report, rivals
+from benchmarks import cases, report, rivals, worker
 from experiments import runs
 from fmab_jax.core.scope import own_settings
 from fmab_jax.run import compilation, configs
@@ -174,12 +174,18 @@ def end_to_end(shrink: int) -> dict[str, list[float]]:
             fmab.cdp_mab, ALIKE, horizon=horizon, seeds=seeds, keep=keep, epsilon=epsilon
         )
 
+    contenders = {case.name: case.contenders[0].given for case in cases.cases()}
+
+    def call_of(case: str) -> Callable[[], Any]:
+        run = worker.ours(contenders[case] | {"seeds": max(8, report.GPU_SEEDS // shrink)})
+        return lambda: run(0)
+
     many = simulate(200_000)
     grid = np.geomspace(0.1, 10.0, max(2, 100 // shrink)).tolist()
     calls: dict[str, Callable[[], Any]] = {
         "simulate, 1,000 seeds": lambda: simulate(1000),
-        "simulate, 200,000 seeds": lambda: simulate(200_000),
-        "10^6 seeds, summarised": lambda: sweep(10**6, "summary", 1.0),
+        **{report.name_call(label): call_of(case) for case, label in report.SHORT.items()},
+        report.GPU_SUMMARY: lambda: sweep(10**6, "summary", 1.0),
         "sweep of 100 configurations, 1,000 seeds each": lambda: sweep(1000, "curves", grid),
         "confidence band of 200,000 seeds": lambda: fmab.confidence_band(many.regret),
     }

@@ -15,7 +15,7 @@ import scipy.stats
 import xarray as xr
 
 import fmab_jax as fmab
-from benchmarks import gpu, report, tpu, twins
+from benchmarks import gpu, kernels, report, tpu, twins
 from experiments import __main__ as command
 from experiments import common, conditions, noises, pages, runs, theory_runs, worlds
 from experiments.verdicts import Measured
@@ -116,16 +116,22 @@ def inside(page, begin=report.BEGIN):
 def test_speeds_say_what_the_benchmarks_measured():
     """Catches a speed on the README, docs/performance.md or docs/gpu.md that was not measured, and
     an algorithm that was not compiled for a TPU."""
-    results, of_gpu, of_tpu = (
+    results, of_gpu, of_tpu, of_kernels = (
         json.loads(path.read_text("utf-8"))
-        for path in (ROOT / "benchmarks" / "results.json", gpu.RESULTS, tpu.RESULTS)
+        for path in (
+            ROOT / "benchmarks" / "results.json",
+            gpu.RESULTS,
+            tpu.RESULTS,
+            kernels.RESULTS,
+        )
     )
     assert inside("README.md") == report.short(results)
     assert inside("docs/performance.md") == report.text(results)
     assert inside(gpu.PAGE) == gpu.page(of_gpu)
     assert inside(tpu.PAGE, tpu.BEGIN) == tpu.page(of_tpu)
+    assert inside(kernels.PAGE, kernels.BEGIN) == kernels.page(of_kernels)
     dated = (("README.md", report.BEGIN), ("docs/performance.md", report.BEGIN))
-    dated += ((gpu.PAGE, report.BEGIN), (tpu.PAGE, tpu.BEGIN))
+    dated += ((gpu.PAGE, report.BEGIN), (tpu.PAGE, tpu.BEGIN), (kernels.PAGE, kernels.BEGIN))
     line = r"Computed by fmab_jax \d+\.\d+\.\d+ on \d{4}-\d\d-\d\d.*\.$"
     assert all(re.search(line, inside(*place)) for place in dated)
     assert {name.partition(",")[0] for name in of_tpu["compile_s"]} == set(collect_algorithms())
@@ -197,35 +203,11 @@ def test_rows_with_one_quotation_are_told_apart(tmp_path):
         numbers.claim("another", "x")
 
 
-def test_goals_are_met_on_their_own_side():
-    """Catches a goal met on the wrong side or not at its edge, and a shortfall upside down."""
-    goal = report.Goal
-    assert goal("a", 2, 3, "x").row() == ["a", "at least 2 x", "3 x", "met"]
-    assert goal("a", 2, 2, "x").row()[-1] == goal("a", 2, 2, "s", True).row()[-1] == "met"
-    assert goal("a", 3, 1.5, "x").row()[-1] == "not met: 2.00 times too little"
-    assert goal("a", 2, 2.0042, "s", True).row()[-1] == "not met: 1.002 times too much"
-    told = ["a", "at most 2 s", "5 s", "not met: 2.50 times too much"]
-    assert goal("a", 2, 5, "s", True).row() == told
-    assert goal("a", 2e6, 3e6, "y").row()[1:3] == ["at least 2,000,000 y", "3,000,000 y"]
-
-
 # Case: rates of fmab_jax, the expert and the script.
 RATES = {
     "paper's instance, T = 10^6": (1000, 400, 10),
-    "K = 10": (500, 1000, None),
     "agents differ, p = 1": (250, None, None),
     "p = 0.4": (125, None, 20),
-    "p = 0.2": (175, None, None),
-    "p = 0.1": (200, None, None),
-    "ring of 50": (50, 25, 5),
-    "agents alone": (40, None, 7),
-    "paper's instance, T = 10^5": (1100, None, None),
-    "paper's instance, T = 10^9": (880, None, None),
-    "paper's instance, 2 recorded slots": (1300, None, None),
-    "M = 100,000": (800, None, None),
-    "UCB1 pooled, K = 100, T = 2,000": (3000, None, 4000),
-    "UCB1, K = 100, T = 2,000": (3_000_000, None, None),
-    "GosInE, K = 100, T = 2,000": (1_000_000, None, None),
 }
 
 
@@ -233,8 +215,7 @@ def made_up_benchmarks():
     """Returns results of benchmarks with round numbers."""
     names = ("fmab_jax", "expert, 2 processes", "NumPy script per agent, 2 processes")
     more = {"peak_bytes": 3 * 2**20, "compile_s": 1.26}
-    # Three cores' worth, but for the paper's instance.
-    row = lambda rate: {"rate": float(rate), "cpu_us": (2 + (rate < 1000)) / rate, **more}  # noqa: E731
+    row = lambda rate: {"rate": float(rate), **more}  # noqa: E731
     every = {case: zip(names, rates, strict=True) for case, rates in RATES.items()}
     every = {case: {n: row(rate) for n, rate in own if rate} for case, own in every.items()}
     cases = {case: {"unit": "trials/s", "contenders": own} for case, own in every.items()}
@@ -252,63 +233,28 @@ def made_up_benchmarks():
     return {"machine": machine, "turns": 3, "cases": cases, "programs": seconds}
 
 
-def test_goals_compare_the_cases_that_they_name():
-    """Catches another goal or case, a ratio upside down, wall for CPU time, a mean for a median."""
-    rows = report.goals(made_up_benchmarks())
-    assert {each.text: (each.goal, each.measured, each.most) for each in rows} == {
-        "agents summed out, over the expert": (2, 2.5, False),
-        "agents summed out, over the expert, final goal": (3, 2.5, False),
-        "agents summed out, over the script per agent": (60, 100, False),
-        "K = 10, over the expert": (1, 0.5, False),
-        "p = 0.4, CPU time of a trial over that of agents summed out": (8, 12, True),
-        "p = 0.4, over the script, where all report": (6, 6.25, False),
-        "p = 0.2, over p = 0.4": (2, 1.4, False),
-        "p = 0.1, over p = 0.4": (4, 1.6, False),
-        "p = 0.1, CPU time of a trial over that of agents summed out": (5, 7.5, True),
-        "ring of 50, CPU time of a trial over that of agents summed out": (8, 30, True),
-        "ring of 50, over the expert per agent": (2.5, 2, False),
-        "ring of 50, over the script, no waits": (4, 10, False),
-        "agents differ, CPU time of a trial over that of agents summed out": (3, 6, True),
-        "agents alone, CPU time of a trial over that of agents summed out": (25, 37.5, True),
-        "agents alone, over the script, which reports to a server": (2.5, 40 / 7, False),
-        "T = 10^9, time over that of T = 10^5": (1.3, 1.25, True),
-        "M = 100,000, time over M = 50": (1.2, 1.25, True),
-        "100 recorded slots, time over that of 2": (1.05, 1.3, True),
-        "UCB1 pooled, over NumPy": (1, 0.75, False),
-        "UCB1, K = 100": (2e6, 3e6, False),
-        "GosInE, K = 100": (2e6, 1e6, False),
-        "first result of CDP-MAB, cold": (4, 5, True),
-        "first result on a ring, cold": (6, 8, True),
-        "first result of CDP-MAB, warm": (2, 1.5, True),
-        "first result on a ring, warm": (2.5, 2.5, True),
-        "sweep of 100 configurations, 1,000 seeds each": (12, 20, True),
-        "10^6 seeds, summarised": (15, 12, True),
-        "10^6 seeds, summarised, memory": (1e9 / 2**20, 900, True),
-    }
-    few = made_up_benchmarks()
-    del few["cases"]["p = 0.4"]
-    assert len(report.goals(few)) == len(rows) - 4
-
-
 def test_tables_of_speeds_have_their_units(tmp_path):
     """Catches a ratio upside down, another unit, a mean for a median, and lost words."""
     results = made_up_benchmarks()
     lines = report.text(results).splitlines()
     assert "| paper's instance, T = 10^6 | **fmab_jax** | 1,000 trials/s |  | 3 | 1.3 |" in lines
     assert "|  | expert, 2 processes | 400 trials/s | 2.50 | 3 |  |" in lines
-    assert "| first result of CDP-MAB, nothing cached | 5.0 |" in lines
-    assert "| T = 10^9, time over that of T = 10^5 | at most 1.3 x | 1.25 x | met |" in lines
-    device = {"device": "GPU", "version": "2", "date": "y", "rival": {"trials_per_s": 2000.4}}
+    assert "| first result of CDP-MAB, nothing cached | 5.0 | 2 |" in lines
+    assert "| first result on a ring, compiled before | 2.5 | 1.2 |" in lines
+    calls = {report.name_call("agents alike"): [9.0, 0.1, 0.2], report.GPU_SUMMARY: [9, 0.5, 0.25]}
+    device = {"device": "GPU", "version": "2", "date": "y", "calls": calls}
     device["cases"] = {label: {"trials_per_s": 9000.4} for label in report.SHORT.values()}
+    results["machine"]["commit"] = "c0ffee"
     short = report.short(results, device).splitlines()
-    assert short[0] == "| fmab_jax | two CPU cores | one GPU |"
-    assert short[2] == "| agents alike | 1,000 | 9,000 |"
-    assert (
-        "script does 400 trials a second on the two cores, and a plain JAX script 2,000 on the GPU"
-        in short[-1]
-    )
-    assert "takes 5.0 to 8.0 s, depending on the algorithm, where" in short[-1]
-    assert "and 1.5 to 2.5 s where" in short[-1]
+    assert short[0] == "| `simulate` | two CPU cores | one GPU |"
+    # Not the program alone, nor a call that compiles.
+    assert short[2] == "| agents alike | 1,000 | 2,000,000 |"
+    assert short[3] == "| agents differ | 250 | – |"
+    assert "of one x (x, commit c0ffee)" in short[6]
+    assert "an expert's NumPy script does 400 trials a second" in short[6]
+    assert "take 12.0 s on the cores" in short[6] and "and 0.25 s on the GPU" in short[6]
+    assert "takes 5.0 to 8.0 s, depending on the algorithm, where" in short[-3]
+    assert "and 1.5 to 2.5 s where" in short[-3]
     assert short[-1].endswith("fmab_jax x on x (the two cores), 2 on y (the GPU).")
     page, readme = tmp_path / "page.md", tmp_path / "README.md"
     for path in (page, readme):
@@ -317,6 +263,40 @@ def test_tables_of_speeds_have_their_units(tmp_path):
     for path, inside in ((page, report.text(results)), (readme, report.short(results))):
         wanted = f"before\n{report.BEGIN}\n\n{inside}\n\n{report.END}\nafter\n"
         assert path.read_text("utf-8") == wanted
+
+
+def test_kernels_are_told_beside_their_goals():
+    """Catches a goal in another row, counts in each other's columns, and a rival left out."""
+    row = {"cpu_us": 41.26, "compile_cpu_s": 4.96, "kernels": 376, "fusions": 267, "scalar": 8}
+    figures = {"agents alike": row, "agents alone": row | {"cpu_us": 2512.4}}
+    figures["KL-SE, T = 10^5"] = row
+    results = made_up_benchmarks() | {"cases": figures, "rivals": {"C": {"cpu_us": 2.5}}}
+    results["machine"] |= {"vectors": "AVX2", "commit": "c0ffee"}
+    lines = kernels.page(results).splitlines()
+    assert "Measured on x on x cores (x, AVX2), commit c0ffee, Python x" in lines[0]
+    assert "the best of 3 turns" in lines[0]
+    assert lines[4:8] == [
+        "| agents alike | 41.3 | 20 | 5.0 | 2.5 | 376 | 267 | 8 |",
+        "| agents alone | 2,512 | 2,000 | 5.0 |  | 376 | 267 | 8 |",
+        "| KL-SE, T = 10^5 | 41.3 |  | 5.0 |  | 376 | 267 | 8 |",
+        "| agents alike, C | 2.5 |  |  |  |  |  |  |",
+    ]
+    assert kernels.GOALS.keys() < kernels.CASES.keys()
+    turns = [{"cpu_us": 3.0, "compile_cpu_s": 5.0, "mean_regret": 7}, row | {"cpu_us": 4.0}]
+    assert kernels.best(turns) == {"cpu_us": 3.0, "compile_cpu_s": 4.96, "mean_regret": 7}
+
+
+def test_a_scalar_loop_is_told_from_a_vectorised_one():
+    """Catches loops counted although they use vectors, or are none, or have no arithmetic."""
+    loop = "  %i = phi i64 [ 0, %a ], [ %n, %b ]\n"
+    scalar = "  %x = fmul reassoc double %u, %v\n"
+    vector = "  %y = fadd <8 x double> %s, %t\n"
+    root = "  %z = tail call double @llvm.sqrt.f64(double %u)\n"
+    wide_root = "  %z = tail call <4 x double> @llvm.sqrt.v4f64(<4 x double> %s)\n"
+    compare = "  %c = fcmp olt double %u, %v\n"
+    assert kernels.is_scalar_loop(loop + scalar) and kernels.is_scalar_loop(loop + root)
+    for module in (loop + scalar + vector, loop + scalar + wide_root, scalar, loop + compare):
+        assert not kernels.is_scalar_loop(module)
 
 
 # --- what runs show of docs/theory.md: by brute force, and by hand ---
