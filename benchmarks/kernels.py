@@ -220,8 +220,10 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", nargs="+", default=[], help="cases whose names hold a word")
     parser.add_argument("--turns", type=int, default=2, help="of each case (2)")
     child = parser.add_mutually_exclusive_group()
-    child.add_argument("--measure", choices=[*CASES, *RIVALS], help="in this process")
-    child.add_argument("--count", choices=list(CASES), help="in this process")
+    child.add_argument(
+        "--measure", choices=[*CASES, *RIVALS], metavar="CASE", help="in this process"
+    )
+    child.add_argument("--count", choices=list(CASES), metavar="CASE", help="in this process")
     options = parser.parse_args(words)
     if name := options.measure:
         print(json.dumps(RIVALS[name]() if name in RIVALS else measure(name)))
@@ -233,6 +235,7 @@ def main(words: Sequence[str] | None = None) -> None:
     if not names:
         parser.error(f"--only: must be words of {', '.join(CASES)}")
     beside = list(RIVALS)[: 2 if find_compiler() else 1] if "agents alike" in names else []
+    machine_used = machine()  # before somebody commits
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in [*names, *beside]}
     for _ in range(options.turns):
         for name, turns in found.items():
@@ -251,7 +254,7 @@ def main(words: Sequence[str] | None = None) -> None:
             figures[name] |= counts
             print(f"{name:24s} {counts}", flush=True)
     results = {
-        "machine": machine(),
+        "machine": machine_used,
         "turns": options.turns,
         "cases": {name: figures[name] for name in names},
         "rivals": {name: figures[name] for name in beside},

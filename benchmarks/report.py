@@ -106,7 +106,7 @@ def short(results: dict[str, Any], gpu: dict[str, Any] | None = None) -> str:
         if case not in results["cases"]:
             continue
         rate = results["cases"][case]["contenders"]["fmab_jax"]["rate"]
-        again = calls.get(name_call(label), [0.0])[1:]
+        again = calls.get(name_call(label), [])[1:]
         rows.append([label, f"{rate:,.0f}", f"{GPU_SEEDS / min(again):,.0f}" if again else "–"])
     contenders = results["cases"][PAPER]["contenders"].items()
     (expert,) = (x["rate"] for n, x in contenders if n.startswith("expert") and "2 proc" in n)
