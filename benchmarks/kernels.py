@@ -246,6 +246,8 @@ def main(words: Sequence[str] | None = None) -> None:
     alike = {name: figures[name] for name in ["agents alike", *beside] if beside}
     if beside and (pair := differing(alike)):
         sys.exit(f"the mean regrets of {pair} differ: not one law")
+    for row in figures.values():
+        del row["turn_means"]
     # Counts do not depend on what else runs.
     with ThreadPoolExecutor(CORES) as threads:
         for name, counts in zip(
