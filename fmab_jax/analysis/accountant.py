@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.core.ledgers import Disclosure, Noise
-from fmab_jax.core.roots import find_root
 from fmab_jax.errors import count, real
 from fmab_jax.mechanisms import DELTA as DELTA
 from fmab_jax.mechanisms.gaussian import gaussian_epsilon
@@ -207,6 +206,8 @@ def _solve_group(find_at: Callable[[float], float], delta: float, size: int) -> 
 
     Then ``size`` rewards leak (size e, delta).
     """
+    from scipy.optimize import brentq
+
     most = math.log(delta / size / LEAST_DELTA) / (size - 1)
     if most <= 0.0 or find_at(LEAST_DELTA) > most:
         return math.inf
@@ -214,4 +215,4 @@ def _solve_group(find_at: Callable[[float], float], delta: float, size: int) -> 
     def excess(epsilon: float) -> float:
         return find_at(max(delta * math.exp(-(size - 1) * epsilon) / size, LEAST_DELTA)) - epsilon
 
-    return 0.0 if excess(0.0) <= 0.0 else find_root(excess, 0.0, most, tolerance=1e-12) + 1e-12
+    return 0.0 if excess(0.0) <= 0.0 else float(brentq(excess, 0.0, most, xtol=1e-12)) + 1e-12

@@ -10,7 +10,6 @@ from fmab_jax.algorithms.base import Algorithm, collect_algorithms, find_by_name
 from fmab_jax.analysis.accountant import DELTA, Leak, check_delta, leak
 from fmab_jax.analysis.privacy import list_disclosures
 from fmab_jax.core.presences import Presence
-from fmab_jax.core.roots import find_root
 from fmab_jax.errors import Refusal, choice, real, refuse
 from fmab_jax.mechanisms import MECHANISMS
 from fmab_jax.mechanisms.laplace import LAPLACE
@@ -175,6 +174,8 @@ def _solve(measure: Callable[[float], float], goal: float) -> float:
 
     If it never does, the result is an end of the range in which it was looked for.
     """
+    from scipy.optimize import brentq
+
     # Most leaks are proportional to epsilon.
     leak = measure(goal)
     guess = goal * goal / leak if leak > 0.0 else goal
@@ -188,7 +189,7 @@ def _solve(measure: Callable[[float], float], goal: float) -> float:
         high, step = high * (1.0 + step), 8.0 * step
     if not measure(low) <= goal < measure(high):
         return low
-    root = find_root(lambda epsilon: measure(epsilon) - goal, low, high, tolerance=1e-15 * high)
+    root = brentq(lambda epsilon: measure(epsilon) - goal, low, high, xtol=1e-15 * high)
     gaps = (1.0 - 1e-15 * 4.0**k for k in range(24))
     return next((root * gap for gap in gaps if measure(root * gap) <= goal), low)
 

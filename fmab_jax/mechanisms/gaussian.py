@@ -10,7 +10,6 @@ import jax.numpy as jnp
 
 from fmab_jax.core import normal
 from fmab_jax.core.keys import Words, uniform
-from fmab_jax.core.roots import find_root
 from fmab_jax.core.shapes import Bits, Reals
 from fmab_jax.mechanisms.base import Mechanism
 
@@ -73,6 +72,8 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 @functools.lru_cache(maxsize=4096)
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """Returns the smallest epsilon of mu-GDP at delta; infinity for delta = 0."""
+    from scipy.optimize import brentq
+
     if mu == 0.0 or gaussian_delta(mu, 0.0) <= delta:
         return 0.0
     if delta == 0.0 or math.isinf(mu):
@@ -81,4 +82,4 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     # Where neighbouring epsilons are too far apart for delta, the upper end holds.
     if mu > 1e6 or not gaussian_delta(mu, high) < delta:
         return high
-    return find_root(lambda e: gaussian_delta(mu, e) - delta, 0.0, high, tolerance=1e-13 * high)
+    return float(brentq(lambda e: gaussian_delta(mu, e) - delta, 0.0, high, xtol=1e-13 * high))

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fmab_jax.core.roots import find_root
 from fmab_jax.mechanisms.lattice_sums import DROP
 
 # Sums of more variables are treated as sums of so many, which hide no more.
@@ -27,6 +26,8 @@ def sum_epsilon(terms: int, shift: float, delta: float) -> float:
 @functools.lru_cache(maxsize=4096)
 def _compute_sum_epsilon(terms: int, shift: float, delta: float) -> float:
     """Returns the epsilon of a shift of the sum of standard Laplace variables."""
+    from scipy.optimize import brentq
+
     if terms == 1:
         return max(shift + 2.0 * math.log1p(-delta), 0.0)
     nats = -math.log(delta)
@@ -51,7 +52,7 @@ def _compute_sum_epsilon(terms: int, shift: float, delta: float) -> float:
     low = max(middle, -1.0)
     while excess(low) < 0.0:
         low = max(middle, 2.0 * low)
-    x = find_root(excess, low, high, tolerance=1e-14 * high)
+    x = brentq(excess, low, high, xtol=1e-14 * high)
     epsilon = x + shift - abs(x) + law(abs(x))[0] - law(x + shift)[0]
     return min(max(epsilon, 0.0), shift)
 

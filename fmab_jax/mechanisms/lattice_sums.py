@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Array
 
-from fmab_jax.core.roots import find_root
 from fmab_jax.core.samplers import SMOOTH_VARIANCE
 from fmab_jax.core.shapes import Truths
 
@@ -150,8 +149,10 @@ def invert(
 
 def solve_divergence(divergence: Callable[[float], float], delta: float, high: float) -> float:
     """Returns the epsilon at which a decreasing divergence equals delta, at least 0."""
+    from scipy.optimize import brentq
+
     if divergence(0.0) <= delta:
         return 0.0
     if divergence(high) >= delta:
         return high
-    return find_root(lambda at: divergence(at) - delta, 0.0, high, tolerance=1e-13)
+    return float(brentq(lambda at: divergence(at) - delta, 0.0, high, xtol=1e-13))
