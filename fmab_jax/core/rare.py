@@ -88,6 +88,27 @@ class Table:
         )
 
 
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Columns(Table):
+    """A table with its axes swapped: the numbers of neighbouring elements are neighbours.
+
+    Attributes:
+        values: [place, row]
+        row: Row of each element.
+    """
+
+    def __getitem__(self, place: Int[Array, ...]) -> Array:
+        """Returns the number at a place of each element's row."""
+        return self.values.at[place, self.row].get(mode="promise_in_bounds")
+
+    def put(self, place: Int[Array, ...], new: Array, mask: Truths) -> Columns:
+        """Returns the table with new numbers; arguments as in `Table.put`."""
+        place = jnp.where(mask, place, len(self.values))
+        row = jnp.broadcast_to(self.row, place.shape)
+        return Columns(_scatter(self.values, place, row, new), self.row)
+
+
 def _set(values: Array, row: Array, place: Array, new: Array) -> Array:
     return values.at[row, place].set(new, mode="drop")
 

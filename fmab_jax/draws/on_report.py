@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,9 +12,10 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.core.arrays import rounded
+from fmab_jax.core.backend import is_accelerated
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.keys import Words
-from fmab_jax.core.rare import Table, largest
+from fmab_jax.core.rare import Columns, Table, largest
 from fmab_jax.core.shapes import PerArm, Reals
 from fmab_jax.draws.base import (
     Arms,
@@ -24,6 +26,9 @@ from fmab_jax.draws.base import (
     get_parameters,
     sample_participants,
 )
+
+# Agents that an accelerator draws at once.
+_AT_ONCE = 5
 
 
 class LastReport(NamedTuple):
@@ -87,7 +92,12 @@ class OnReport(Draws):
             for x in get_parameters(instance)
         )
         agents = self.real.shape[-1] if self.remembers else 0
-        reported = Table(jnp.zeros((self.arms, agents)), row)
+        # An accelerator reads and writes the neighbouring arms of an agent together.
+        reported = (
+            Columns(jnp.zeros((agents, self.arms)), row)
+            if is_accelerated()
+            else Table(jnp.zeros((self.arms, agents)), row)
+        )
         return {"parameters": tuple(parameters), "reported": reported}
 
     def start_memory(self) -> LastReport:
@@ -129,12 +139,13 @@ class OnReport(Draws):
         return values[agent if segment is None else segment * rows + agent]
 
     def aggregate(self, arms: Arms, round_: Round) -> tuple[Arms, PerArm]:
-        """Draws the new data of each agent that reports, one after another."""
+        """Draws the new data of each agent that reports, some agents at a time."""
         count = self.reporting.astype(jnp.int32)
         alive = arms["alive"]
+        block = _AT_ONCE if is_accelerated() else 1
 
-        def add_agent(place: Array, state: tuple[Array, Table]) -> tuple[Array, Table]:
-            total, reported = state
+        def draw_message(place: Array, reported: Table) -> tuple[PerArm, Table]:
+            """Returns what an agent adds to the total, and the table with its message."""
             agent, epochs = round_.reports.agent[place], round_.reports.epochs[place]
             exists = place < count
             lane = agent.astype(jnp.uint32) * jnp.uint32(self.arms) + arms["arm"]
@@ -157,9 +168,20 @@ class OnReport(Draws):
             if self.remembers:
                 message = reported[agent] + message
                 reported = reported.put(agent, message, exists & alive)
-            return total + jnp.where(exists, message, 0.0), reported
+            return jnp.where(exists, message, 0.0), reported
+
+        def add_agents(step: Array, state: tuple[Array, Table]) -> tuple[Array, Table]:
+            total, reported = state
+            if block == 1:
+                message, reported = draw_message(step, reported)
+                return total + message, reported
+            places = step * block + jnp.arange(block, dtype=jnp.int32)
+            draw_messages = jax.vmap(draw_message, (0, None), (0, None))
+            messages, reported = draw_messages(places, reported)
+            return functools.reduce(jnp.add, [total, *messages]), reported
 
         start = jnp.zeros(alive.shape), arms["reported"]
-        total, reported = lax.fori_loop(0, largest(count), add_agent, start)
+        steps = -(-largest(count) // block)
+        total, reported = lax.fori_loop(0, steps, add_agents, start)
         pulls = round_.pulls if self.remembers else round_.fresh
         return {"reported": reported}, total / self.reporting / pulls

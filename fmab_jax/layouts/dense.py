@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import jax
@@ -132,7 +133,7 @@ def _cut(width: int, arms: Arms) -> Arms:
 
     def move(x: Array | Table) -> Array | Table:
         # Only row numbers of a table move.
-        return Table(x.values, take(x.row)) if isinstance(x, Table) else take(x)
+        return replace(x, row=take(x.row)) if isinstance(x, Table) else take(x)
 
     moved = jax.tree.map(move, arms, is_leaf=lambda x: isinstance(x, Table))
     return {**moved, "alive": jnp.arange(width, dtype=jnp.int32) < rank[-1]}
