@@ -238,7 +238,7 @@ def main(given: Sequence[str] | None = None) -> None:
     if asked.compile_only:
         from benchmarks import launches
 
-        launches.main()
+        launches.main(asked.only)
         return
     names = [n for n in CASES if not asked.only or any(word in n for word in asked.only)]
     if not names:

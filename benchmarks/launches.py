@@ -3,6 +3,9 @@
     pip install --no-deps jax-cuda13-plugin==$V jax-cuda13-pjrt==$V     # of JAX's own version $V
     JAX_PLATFORMS=cpu python -m benchmarks gpu --compile-only
 
+Bytes are those of what a kernel reads and writes. An array from which it only gathers or slices, or
+into which it only scatters or puts, counts with what it touches.
+
 A pass of a loop whose condition depends on data is a trip to the host and back, 10 to 20
 microseconds; a kernel takes at least two.
 """
@@ -13,22 +16,22 @@ import math
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 from jax._src import xla_bridge
 from jax.experimental import topologies
 
-import fmab_jax as fmab
-from fmab_jax.run import compilation, configs
+from fmab_jax.run import compilation
 
-PROBLEM = fmab.Problem.uniform(agents=50, arms=100)
-CASES = {
-    "agents alike": (fmab.cdp_mab(1.0), 65_536),
-    "waiting on a ring": (fmab.ddp_mab(1.0, "ring"), 8192),
-}
+# Cases of the page.
+_NAMES = (
+    *("agents alike", "KL-SE, T = 10^5", "agents differ", "20 of 50 agents report"),
+    "waiting on a ring",
+)
 # What XLA wrote on such a device.
 _CONFIG = Path(__file__).with_name("h200.txt")
 # Operations that launch nothing.
@@ -36,6 +39,8 @@ _NONE = {
     *("get-tuple-element", "parameter", "tuple", "bitcast", "constant", "after-all"),
     *("while", "conditional", "call", "partition-id"),
 }
+# Operations that write into their first operand, and the place of what they write.
+_IN_PLACE = {"scatter": 2, "dynamic-update-slice": 1}
 _BYTES = {"pred": 1, "8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
 
 
@@ -56,30 +61,86 @@ def device() -> jax.Device:
     return found.devices[0]
 
 
+class Operation(NamedTuple):
+    """A line of a compiled program.
+
+    Attributes:
+        name: Its result.
+        shape: Shapes of the result.
+        kind: What it does.
+        rest: Operands, and attributes.
+    """
+
+    name: str
+    shape: str
+    kind: str
+    rest: str
+
+    @property
+    def operands(self) -> list[str]:
+        """Names of the operands."""
+        return re.findall(r"%([\w.\-]+)", self.rest.split("), ")[0])
+
+
+Parts = dict[str, list[Operation]]
+
+
 def counts(text: str) -> Iterator[tuple[int, str, int, int]]:
     """Yields (depth, role, launches a pass, bytes a pass) of each part of a compiled program."""
-    parts: dict[str, list[tuple[str, str, str, str]]] = {}
+    parts: Parts = {}
     entry, own = "", []
     for line in text.splitlines():
         if head := re.match(r"^(ENTRY )?%?([\w.\-]+) \(.*\) -> .* \{", line):
             own = parts[head[2]] = []
             entry = head[2] if head[1] else entry
         elif found := re.match(r"^\s+(?:ROOT )?%?([\w.\-]+) = (.*?) ([\w\-]+)\((.*)$", line):
-            own.append(found.groups())
+            own.append(Operation(*found.groups()))
 
     def walk(name: str, depth: int, role: str) -> Iterator[tuple[int, str, int, int]]:
-        shapes = {name: shape for name, shape, _, _ in parts[name]}
-        launched = [row for row in parts[name] if row[2] not in _NONE]
+        sizes = {row.name: _size(row.shape) for row in parts[name]}
+        launched = [row for row in parts[name] if row.kind not in _NONE]
         moved = 0
-        for _, shape, _, rest in launched:
-            inputs = re.findall(r"%([\w.\-]+)", rest.split("), ")[0])
-            moved += _size(shape) + sum(_size(shapes.get(each, "")) for each in inputs)
+        for row in launched:
+            called = re.search(r"calls=%?([\w.\-]+)", row.rest)
+            if called and called[1] in parts:
+                moved += _count_touched(parts[called[1]])
+            else:
+                moved += sizes[row.name] + sum(sizes.get(x, 0) for x in row.operands)
         yield depth, role, len(launched), moved
-        for _, _, kind, rest in parts[name]:
-            for child in _children(kind, rest):
-                yield from walk(child, depth + 1, "loop" if kind == "while" else kind)
+        for row in parts[name]:
+            for child in _children(row.kind, row.rest):
+                yield from walk(child, depth + 1, "loop" if row.kind == "while" else row.kind)
 
     return walk(entry, 0, "program")
+
+
+def _count_touched(rows: list[Operation]) -> int:
+    """Returns the bytes that a kernel reads and writes."""
+    by_name = {row.name: row for row in rows}
+    touched: dict[str, int] = {}  # of results that are written in place
+
+    def count_read(name: str) -> int:
+        size, read = _size(by_name[name].shape), 0
+        for row in (row for row in rows if name in row.operands):
+            into = row.operands[0] == name and name not in row.operands[1:]
+            if row.kind == "bitcast":
+                read += count_read(row.name)
+            elif into and row.kind in ("gather", "dynamic-slice"):
+                read += _size(row.shape)
+            elif into and row.kind in _IN_PLACE:
+                touched[row.name] = _size(by_name[row.operands[_IN_PLACE[row.kind]]].shape)
+            else:
+                return size
+        return min(read, size)
+
+    total = sum(count_read(row.name) for row in rows if row.kind == "parameter")
+    results = rows[-1].operands if rows[-1].kind == "tuple" else [rows[-1].name]
+    for name in results:
+        row = by_name[name]
+        while row.kind == "bitcast":
+            row = by_name[row.operands[0]]
+        total += touched.get(row.name, _size(by_name[name].shape))
+    return total
 
 
 def _children(kind: str, rest: str) -> list[str]:
@@ -105,20 +166,22 @@ def _size(shape: str) -> int:
     )
 
 
-def main() -> None:
-    """Prints the counts of each case."""
-    for name, (algorithm, seeds) in CASES.items():
-        config = configs.bind(algorithm, PROBLEM, 10**6, times=100)
-        start = time.perf_counter()
+def main(only: Sequence[str] = ()) -> None:
+    """Prints the counts of each case whose name holds one of some words."""
+    from benchmarks import gpu
+
+    for name in [n for n in _NAMES if not only or any(word in n for word in only)]:
+        config, seeds = gpu.bind(name, 1)
+        start = time.process_time()
         compiled = compilation.compile_program(config.program, seeds, (device(),))
-        seconds = time.perf_counter() - start
+        seconds = time.process_time() - start
         memory = compiled.memory_analysis()
         print(
-            f"{name}, {seconds:.1f} s to compile; a trial of {seeds:,}:"
+            f"{name}, {seconds:.1f} CPU s to compile; a trial of {seeds:,}:"
             f" {memory.argument_size_in_bytes / seeds:.1f} bytes in,"
             f" {memory.output_size_in_bytes / seeds:,.0f} out,"
-            f" {memory.temp_size_in_bytes / seeds:,.0f} at work"
+            f" {memory.temp_size_in_bytes / seeds:,.0f} at work",
+            flush=True,
         )
         for depth, role, launches, moved in counts(compiled.as_text()):
-            each = moved / seeds / PROBLEM.arms
-            print(f"  {'  ' * depth}{role}: {launches} launches, {each:,.0f} bytes an arm")
+            print(f"  {'  ' * depth}{role}: {launches} launches, {moved / 1e6:,.0f} MB")

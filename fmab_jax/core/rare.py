@@ -19,13 +19,15 @@ from jax import lax
 from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Int
 
-from fmab_jax.core.backend import is_accelerated, platform
+from fmab_jax.core.backend import is_accelerated, is_for_tpu, platform
 from fmab_jax.core.shapes import Integer, PyTree, Truths
 
-# Elements per chunk: at least so many, or this part of all.
-_LEAST, _PARTS = {False: 256, True: 1024}, {False: 16, True: 64}
-# Chunks of slow functions are smaller by this factor on a CPU.
-_SLOW = 4
+# Elements per chunk: at least so many, or this part of all. All threads that a large GPU holds at
+# once take little longer than one.
+_LEAST, _PARTS = {False: 256, True: 2**18}, {False: 16, True: 64}
+# Chunks of slow functions are smaller by this factor; on an accelerator they have so many elements,
+# each of which may need a row of numbers.
+_SLOW, _SLOW_CHUNK = 4, 4096
 # Up to so many elements need no packing on a CPU.
 _UNPACKED = 1024
 # Steps per pass of a loop: more run faster on a GPU, fewer compile faster. A TPU expands each step
@@ -37,6 +39,10 @@ _LINE = {"cpu": 0, "gpu": 64, "tpu": 0}
 _CACHED = 2**16
 # At most so many distinct operands are computed once for equal ones.
 _DISTINCT = 16
+# An accelerator computes so many distinct operands at once.
+_ROWS = 1024
+# An odd factor that mixes the bits of a word: 2^64 over the golden ratio.
+_ODD = 0x9E3779B97F4A7C15
 T = TypeVar("T")
 Pair = tuple[Array, Array]
 Exact = Callable[..., Array]
@@ -202,8 +208,8 @@ def _replace_lanes(
     if not size:
         return guess
     chunk = min(size, max(_LEAST[fast], size // _PARTS[fast]))
-    if slow and not fast:
-        chunk = -(-chunk // _SLOW)
+    if slow:
+        chunk = min(size, _SLOW_CHUNK) if fast else -(-chunk // _SLOW)
     number = jnp.int32 if size + chunk < 2**31 else jnp.int64
     needed, indices = mask.reshape(-1), jnp.arange(size, dtype=number)
 
@@ -225,11 +231,8 @@ def _replace_lanes(
             guess.reshape(-1),
         )
         return results.reshape(mask.shape)
-    ranks = jnp.cumsum(needed, dtype=number)
+    ranks, lanes = _list_needed(needed, chunk, indices)
     total = ranks[-1]
-    place = jnp.where(needed, ranks - 1, size + chunk)
-    lanes = jnp.zeros(size + chunk, number)
-    lanes = lanes.at[place].set(indices, mode="drop", unique_indices=True)
 
     def compute_chunk(state: tuple[Array, Array]) -> tuple[Array, Array]:
         done, values = state
@@ -244,6 +247,15 @@ def _replace_lanes(
     start = (jnp.zeros((), number), guess.reshape(-1))
     values = lax.while_loop(lambda state: state[0] < total, compute_chunk, start)[1]
     return values.reshape(mask.shape)
+
+
+def _list_needed(needed: Truths, chunk: int, indices: Array) -> tuple[Array, Array]:
+    """Returns the rank of each needed element, from 1 on, and their list, with a chunk of room."""
+    size, number = len(needed), indices.dtype
+    ranks = jnp.cumsum(needed, dtype=number)
+    place = jnp.where(needed, ranks - 1, size + chunk)
+    lanes = jnp.zeros(size + chunk, number)
+    return ranks, lanes.at[place].set(indices, mode="drop", unique_indices=True)
 
 
 def _at(values: Array, lane: Int[Array, " lane"], shape: tuple[int, ...]) -> Array:
@@ -327,7 +339,7 @@ def map_in_blocks(function: Callable[..., T], elements: int) -> Callable[..., T]
 
 
 def map_distinct(function: Callable[..., T], *operands: PyTree) -> T:
-    """Returns ``vmap(function)(*operands)``; a CPU computes equal operands only once."""
+    """Returns ``vmap(function)(*operands)``; equal operands are computed only once."""
     arrays, structure = jax.tree.flatten(operands)
     size = len(arrays[0])
 
@@ -336,9 +348,11 @@ def map_distinct(function: Callable[..., T], *operands: PyTree) -> T:
 
     # A block takes as much memory as the expected distinct operands.
     map_all = map_in_blocks(apply, _CACHED // _DISTINCT)
-    if is_accelerated() or size <= _DISTINCT:
+    if is_for_tpu() or size <= _DISTINCT:
         return map_all(*arrays)
     bits = jnp.concatenate([_bits(x).reshape(size, -1) for x in arrays], axis=1)
+    if is_accelerated():
+        return _map_first(map_all, bits, arrays)
     _, first, group = jnp.unique(
         bits, axis=0, size=_DISTINCT, return_index=True, return_inverse=True
     )
@@ -348,6 +362,40 @@ def map_distinct(function: Callable[..., T], *operands: PyTree) -> T:
         return jax.tree.map(lambda x: x[group], results)
 
     return lax.cond(jnp.max(group) < _DISTINCT, map_distinct, map_all, *arrays)
+
+
+def _map_first(function: Callable[..., T], bits: Int[Array, "n word"], arrays: list[Array]) -> T:
+    """Returns ``function(*arrays)``, and computes one of equal rows, some rows at a time.
+
+    Args:
+        function: Maps arrays [row, ...] to such arrays, row by row.
+        bits: [row, word], equal where rows are.
+        arrays: The rows.
+    """
+    size, chunk = len(bits), min(len(bits), _ROWS)
+    index = jnp.arange(size, dtype=jnp.int32)
+    hashed = jnp.zeros(size, jnp.uint64)
+    for word in bits.T.astype(jnp.uint64):
+        hashed = (hashed ^ word) * jnp.uint64(_ODD)
+        hashed ^= hashed >> 32
+    bins = 4 << size.bit_length()
+    place = (hashed % bins).astype(jnp.int32)
+    first = jnp.full(bins, size, jnp.int32).at[place].min(index)[place]
+    # A row that shares its bin with another one is computed for itself.
+    first = jnp.where(jnp.all(bits[first] == bits, axis=1), first, index)
+    ranks, lanes = _list_needed(first == index, chunk, index)
+    shapes = jax.eval_shape(function, *arrays)
+    blank = jax.tree.map(lambda x: jnp.zeros((size + chunk, *x.shape[1:]), x.dtype), shapes)
+
+    def compute_chunk(state: tuple[Array, T]) -> tuple[Array, T]:
+        done, results = state
+        lane = lax.dynamic_slice_in_dim(lanes, done, chunk)
+        put = functools.partial(lax.dynamic_update_slice_in_dim, start_index=done, axis=0)
+        return done + chunk, jax.tree.map(put, results, function(*(x[lane] for x in arrays)))
+
+    start = (jnp.int32(0), blank)
+    results = lax.while_loop(lambda state: state[0] < ranks[-1], compute_chunk, start)[1]
+    return jax.tree.map(lambda x: x[ranks[first] - 1], results)
 
 
 def _bits(x: Array) -> Array:

@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, Int, UInt32
 
 from fmab_jax.core import arrays
 from fmab_jax.core.arrays import padded_sum, rounded
+from fmab_jax.core.backend import is_accelerated
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.keys import Words, uniform
 from fmab_jax.core.rare import Exact, Table, rare
@@ -35,9 +36,10 @@ from fmab_jax.draws.base import (
     sample_noise,
 )
 
-# Agents of a group that are drawn at once; rows whose cumulants are added at once.
+# Agents of a group that are drawn at once; rows whose cumulants are added at once, by whether on
+# an accelerator.
 _BLOCK = 64
-_ROWS = 4
+_ROWS = {False: 4, True: 13}
 
 
 @jax.tree_util.register_dataclass
@@ -146,16 +148,20 @@ def sum_cumulants(
         return total
 
     total: tuple[Array, ...] = (jnp.zeros((len(membership), arms)),) * 7
-    blocks = rows // _ROWS
+    fast = is_accelerated()
+    size = _ROWS[fast]
+    blocks = rows // size
     if blocks:
-        # The rows of a block lie in the loop's state: LLVM vectorises no loop that looks up where
-        # they begin.
+        # On a CPU the rows of a block lie in the loop's state: LLVM vectorises no loop that looks
+        # up where they begin.
         def add_block(step: Array, state: tuple[PyTree, ...]) -> tuple[PyTree, ...]:
             block, total = state
-            return cut((step + 1) * _ROWS, _ROWS), add_rows(*block, total=total)
+            following = () if fast else cut((step + 1) * size, size)
+            return following, add_rows(*(cut(step * size, size) if fast else block), total=total)
 
-        _, total = lax.fori_loop(0, blocks, add_block, (cut(0, _ROWS), total))
-    return jnp.stack(add_rows(*cut(blocks * _ROWS, rows - blocks * _ROWS), total=total))
+        start: tuple[PyTree, ...] = () if fast else cut(0, size), total
+        _, total = lax.fori_loop(0, blocks, add_block, start)
+    return jnp.stack(add_rows(*cut(blocks * size, rows - blocks * size), total=total))
 
 
 def sample_group_sum(

@@ -144,10 +144,9 @@ class OnReport(Draws):
         alive = arms["alive"]
         block = _AT_ONCE if is_accelerated() else 1
 
-        def draw_message(place: Array, reported: Table) -> tuple[PerArm, Table]:
+        def draw_message(place: Array, exists: Array, reported: Table) -> tuple[PerArm, Table]:
             """Returns what an agent adds to the total, and the table with its message."""
             agent, epochs = round_.reports.agent[place], round_.reports.epochs[place]
-            exists = place < count
             lane = agent.astype(jnp.uint32) * jnp.uint32(self.arms) + arms["arm"]
 
             def read(segment: Segment) -> PerArm:
@@ -173,11 +172,12 @@ class OnReport(Draws):
         def add_agents(step: Array, state: tuple[Array, Table]) -> tuple[Array, Table]:
             total, reported = state
             if block == 1:
-                message, reported = draw_message(step, reported)
+                message, reported = draw_message(step, step < count, reported)
                 return total + message, reported
             places = step * block + jnp.arange(block, dtype=jnp.int32)
-            draw_messages = jax.vmap(draw_message, (0, None), (0, None))
-            messages, reported = draw_messages(places, reported)
+            inside = jnp.minimum(places, self.real.shape[-1] - 1)
+            draw_messages = jax.vmap(draw_message, (0, 0, None), (0, None))
+            messages, reported = draw_messages(inside, places < count, reported)
             return functools.reduce(jnp.add, [total, *messages]), reported
 
         start = jnp.zeros(alive.shape), arms["reported"]

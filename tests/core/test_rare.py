@@ -7,7 +7,7 @@ import pytest
 from draws import jit_for
 
 from fmab_jax.core import rare
-from fmab_jax.core.rare import Table
+from fmab_jax.core.rare import Columns, Table
 
 pytestmark = pytest.mark.usefixtures("x64")
 PLATFORMS = ("cpu", "gpu")
@@ -39,7 +39,7 @@ def test_what_is_not_asked_for_is_never_worked_out(asked, long, platform):
     actual = jit_for(platform, draw)(where, x)
     jax.effects_barrier()
     np.testing.assert_array_equal(actual, np.where(where, 2 * x, x))
-    chunk = {"cpu": 64 if size < 1000 else 78, "gpu": min(size, 1024)}[platform]
+    chunk = {"cpu": 64 if size < 1000 else 78, "gpu": min(size, 4096 if long else 2**18)}[platform]
     if platform == "cpu" and not long:
         # So few are worked out all at once.
         chunk = size if size < 1000 else 312
@@ -65,10 +65,38 @@ def test_what_nobody_asks_for_is_no_work_for_all(asked):
     assert bool(calls) == asked
 
 
+@pytest.mark.parametrize("distinct", [5, 150])
+@pytest.mark.parametrize("platform", [*PLATFORMS, "gpu, one bin"])
+def test_equal_operands_are_computed_once(distinct, platform, monkeypatch):
+    """Catches the result of other operands, of a bin that is shared or of a chunk after the first,
+    NaN that is not equal to itself, and work for every row."""
+    monkeypatch.setattr(rare, "_ROWS", 64)
+    if "bin" in platform:
+        monkeypatch.setattr(rare, "_ODD", 0)
+    calls = []
+
+    def compute(x, y):
+        jax.debug.callback(lambda x: calls.append(x), x)
+        return x["value"] + y.astype(np.float64), {"negative": -y}
+
+    kind = RNG.permutation(np.arange(300) % distinct)
+    value = np.where(kind == 0, np.nan, kind % 7)
+    draw = jit_for(platform[:3], lambda *given: rare.map_distinct(compute, *given))
+    actual, other = draw({"value": value}, kind)
+    jax.effects_barrier()
+    np.testing.assert_array_equal(actual, value + kind)
+    np.testing.assert_array_equal(other["negative"], -kind)
+    computed = (kind != kind[0]).sum() + 1 if "bin" in platform else distinct
+    on_cpu = 16 if distinct == 5 else 300
+    assert len(calls) == (on_cpu if platform == "cpu" else 64 * -(-computed // 64))
+
+
 @pytest.mark.parametrize("together", [False, True])
 @pytest.mark.parametrize("batched", [False, True])
-def test_numbers_are_put_where_they_lie(batched, together):
-    """Catches a number in another row, place or trial, or one that nobody asks for."""
+@pytest.mark.parametrize("kind", [Table, Columns])
+def test_numbers_are_put_where_they_lie(kind, batched, together):
+    """Catches a number in another row, place or trial, one that nobody asks for, and one that is
+    not read where it was put."""
     values, new = whole(3, 8, 7), whole(3, 8)
     row = np.stack([RNG.permutation(8) for _ in range(3)]).astype(np.int32)
     place, where = RNG.integers(7, size=(3, 8)).astype(np.int32), RNG.random((3, 8)) < 0.5
@@ -77,8 +105,10 @@ def test_numbers_are_put_where_they_lie(batched, together):
         at = where[trial]
         expected[trial, row[trial, at], place[trial, at]] = new[trial, at]
 
+    swap = (lambda x: x) if kind is Table else jnp.transpose
+
     def put(values, row, place, new, where):
-        return Table(values, row).put(place, new, where).values
+        return swap(kind(swap(values), row).put(place, new, where).values)
 
     # Elements are in one array, or batched over a table that they share.
     one = jax.vmap(put, (None, 0, 0, 0, 0), out_axes=None) if together else put
@@ -88,6 +118,8 @@ def test_numbers_are_put_where_they_lie(batched, together):
         given = (values, row, place, new, where)
         actual = np.stack([jax.jit(one)(*(x[trial] for x in given)) for trial in range(3)])
     np.testing.assert_array_equal(actual, expected)
+    read = kind(swap(jnp.asarray(actual[0])), row[0])[place[0]]
+    np.testing.assert_array_equal(read, expected[0, row[0], place[0]])
 
 
 @pytest.mark.parametrize("most", [39, 89])
