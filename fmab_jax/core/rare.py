@@ -231,8 +231,7 @@ def _replace_lanes(
             guess.reshape(-1),
         )
         return results.reshape(mask.shape)
-    ranks, lanes = _list_needed(needed, chunk, indices)
-    total = ranks[-1]
+    lanes, total, _ = _list_needed(needed, chunk, indices)
 
     def compute_chunk(state: tuple[Array, Array]) -> tuple[Array, Array]:
         done, values = state
@@ -249,13 +248,15 @@ def _replace_lanes(
     return values.reshape(mask.shape)
 
 
-def _list_needed(needed: Truths, chunk: int, indices: Array) -> tuple[Array, Array]:
-    """Returns the rank of each needed element, from 1 on, and their list, with a chunk of room."""
+def _list_needed(needed: Truths, chunk: int, indices: Array) -> tuple[Array, Array, Array]:
+    """Returns the needed elements, with room for a chunk, their number, and the place of each."""
     size, number = len(needed), indices.dtype
     ranks = jnp.cumsum(needed, dtype=number)
+    total = ranks[-1]
     place = jnp.where(needed, ranks - 1, size + chunk)
     lanes = jnp.zeros(size + chunk, number)
-    return ranks, lanes.at[place].set(indices, mode="drop", unique_indices=True)
+    lanes = lanes.at[place].set(indices, mode="drop", unique_indices=True)
+    return lanes, total, place
 
 
 def _at(values: Array, lane: Int[Array, " lane"], shape: tuple[int, ...]) -> Array:
@@ -383,7 +384,7 @@ def _map_first(function: Callable[..., T], bits: Int[Array, "n word"], arrays: l
     first = jnp.full(bins, size, jnp.int32).at[place].min(index)[place]
     # A row that shares its bin with another one is computed for itself.
     first = jnp.where(jnp.all(bits[first] == bits, axis=1), first, index)
-    ranks, lanes = _list_needed(first == index, chunk, index)
+    lanes, total, place = _list_needed(first == index, chunk, index)
     shapes = jax.eval_shape(function, *arrays)
     blank = jax.tree.map(lambda x: jnp.zeros((size + chunk, *x.shape[1:]), x.dtype), shapes)
 
@@ -394,8 +395,8 @@ def _map_first(function: Callable[..., T], bits: Int[Array, "n word"], arrays: l
         return done + chunk, jax.tree.map(put, results, function(*(x[lane] for x in arrays)))
 
     start = (jnp.int32(0), blank)
-    results = lax.while_loop(lambda state: state[0] < ranks[-1], compute_chunk, start)[1]
-    return jax.tree.map(lambda x: x[ranks[first] - 1], results)
+    results = lax.while_loop(lambda state: state[0] < total, compute_chunk, start)[1]
+    return jax.tree.map(lambda x: x[place[first]], results)
 
 
 def _bits(x: Array) -> Array:
