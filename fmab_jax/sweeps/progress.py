@@ -135,7 +135,11 @@ class Progress:
 
         def note() -> str:
             self._has_noted = True
-            return f"fmab: compiling a program for {algorithm} ({LONG_S:.0f} s so far)\n"
+            line = f"compiling a program for {algorithm} ({LONG_S:.0f} s so far)"
+            if self._medium == "notebook":
+                self._show_line(line)
+                return ""
+            return f"fmab: {line}\n"
 
         return say_later(note)
 
