@@ -12,6 +12,7 @@ microseconds; a kernel takes at least two.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import sys
@@ -19,14 +20,20 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 from jax._src import xla_bridge
 from jax.experimental import topologies
 
+import fmab_jax as fmab
+from benchmarks import report
+from experiments import runs
 from fmab_jax.run import compilation
 
+RESULTS = Path(__file__).with_name("launches.json")
+PAGE = Path(__file__).parent.parent / "docs" / "gpu.md"
+BEGIN = "<!-- written by python -m benchmarks gpu --compile-only -->"
 # Cases of the page.
 _NAMES = (
     *("agents alike", "KL-SE, T = 10^5", "agents differ", "20 of 50 agents report"),
@@ -166,22 +173,76 @@ def _size(shape: str) -> int:
     )
 
 
-def main(only: Sequence[str] = ()) -> None:
-    """Prints the counts of each case whose name holds one of some words."""
+def count_case(name: str) -> dict[str, Any]:
+    """Returns what compiling a case tells of it."""
     from benchmarks import gpu
 
+    config, seeds = gpu.bind(name, 1)
+    start = time.process_time()
+    compiled = compilation.compile_program(config.program, seeds, (device(),))
+    seconds = time.process_time() - start
+    memory = compiled.memory_analysis()
+    parts = list(counts(compiled.as_text()))
+    return {
+        "seeds": seeds,
+        "compile_cpu_s": seconds,
+        "memory_bytes": memory.temp_size_in_bytes,
+        "transfer_bytes": memory.argument_size_in_bytes + memory.output_size_in_bytes,
+        "parts": [list(part) for part in parts],
+    }
+
+
+def page(results: dict[str, Any]) -> str:
+    """Returns the part of docs/gpu.md that comes from counts."""
+    head = ["compiled, not run", "seeds of a batch", "loops in loops", "launches of all loops"]
+    head += ["largest pass, MB", "memory, GB", "compiling, CPU s"]
+    rows = []
+    for name, row in results["cases"].items():
+        loops = [part for part in row["parts"] if part[1] == "loop"]
+        depth = max(sum(1 for _ in group) for group in _nest(row["parts"]))
+        launches, largest = sum(x[2] for x in loops), max(x[3] for x in loops)
+        sizes = f"{row['seeds']:,}", str(depth), str(launches), f"{largest / 1e6:,.0f}"
+        memory, seconds = row["memory_bytes"] / 1e9, row["compile_cpu_s"]
+        rows.append([name, *sizes, f"{memory:.2f}", f"{seconds:.0f}"])
+    lines = [
+        f"Compiled on {results['date']} with jax {results['jax']} for an NVIDIA H200, on a machine"
+        " without one. T = 10^6, 50 agents, 100 arms, where nothing else is said.",
+        "",
+        *report.write_table(head, rows),
+        "",
+        runs.write_runs({"": (results["version"], results["date"])}),
+    ]
+    return "\n".join(lines)
+
+
+def _nest(parts: list[list[Any]]) -> Iterator[list[int]]:
+    """Yields the loops around each part, with its own."""
+    around: list[tuple[int, str]] = []
+    for depth, role, *_ in parts:
+        around = [each for each in around if each[0] < depth] + [(depth, role)]
+        yield [depth for depth, role in around if role == "loop"]
+
+
+def main(only: Sequence[str] = ()) -> None:
+    """Prints the counts of each case whose name holds one of some words; all make the page."""
+    found = {}
     for name in [n for n in _NAMES if not only or any(word in n for word in only)]:
-        config, seeds = gpu.bind(name, 1)
-        start = time.process_time()
-        compiled = compilation.compile_program(config.program, seeds, (device(),))
-        seconds = time.process_time() - start
-        memory = compiled.memory_analysis()
+        row = found[name] = count_case(name)
         print(
-            f"{name}, {seconds:.1f} CPU s to compile; a trial of {seeds:,}:"
-            f" {memory.argument_size_in_bytes / seeds:.1f} bytes in,"
-            f" {memory.output_size_in_bytes / seeds:,.0f} out,"
-            f" {memory.temp_size_in_bytes / seeds:,.0f} at work",
+            f"{name}, {row['compile_cpu_s']:.1f} CPU s to compile; a trial of {row['seeds']:,}:"
+            f" {row['transfer_bytes'] / row['seeds']:,.0f} bytes in and out,"
+            f" {row['memory_bytes'] / row['seeds']:,.0f} at work",
             flush=True,
         )
-        for depth, role, launches, moved in counts(compiled.as_text()):
+        for depth, role, launches, moved in row["parts"]:
             print(f"  {'  ' * depth}{role}: {launches} launches, {moved / 1e6:,.0f} MB")
+    if only:
+        return
+    results = {
+        "date": time.strftime("%Y-%m-%d"),
+        "jax": jax.__version__,
+        "version": fmab.__version__,
+        "cases": found,
+    }
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    report.replace(PAGE, page(results), BEGIN)

@@ -15,7 +15,7 @@ import scipy.stats
 import xarray as xr
 
 import fmab_jax as fmab
-from benchmarks import gpu, kernels, report, tpu, twins
+from benchmarks import gpu, kernels, launches, report, tpu, twins
 from experiments import __main__ as command
 from experiments import common, conditions, noises, pages, runs, theory_runs, worlds
 from experiments.verdicts import Measured
@@ -129,9 +129,12 @@ def test_speeds_say_what_the_benchmarks_measured():
     assert inside("docs/performance.md") == report.text(results)
     assert inside(gpu.PAGE) == gpu.page(of_gpu)
     assert inside(tpu.PAGE, tpu.BEGIN) == tpu.page(of_tpu)
+    counted = json.loads(launches.RESULTS.read_text("utf-8"))
+    assert inside(launches.PAGE, launches.BEGIN) == launches.page(counted)
     assert inside(kernels.PAGE, kernels.BEGIN) == kernels.page(of_kernels)
     dated = (("README.md", report.BEGIN), ("docs/performance.md", report.BEGIN))
     dated += ((gpu.PAGE, report.BEGIN), (tpu.PAGE, tpu.BEGIN), (kernels.PAGE, kernels.BEGIN))
+    dated += ((launches.PAGE, launches.BEGIN),)
     line = r"Computed by fmab_jax \d+\.\d+\.\d+ on \d{4}-\d\d-\d\d.*\.$"
     assert all(re.search(line, inside(*place)) for place in dated)
     assert {name.partition(",")[0] for name in of_tpu["compile_s"]} == set(collect_algorithms())
