@@ -251,7 +251,13 @@ def cases() -> list[Case]:
 
 
 # Programs that are timed as a whole, each in a fresh process: (name, what it computes, its code).
+COMMAND = (
+    "from fmab_jax.__main__ import main; import sys; sys.argv = ['fmab', 'run', 'cdp', '--seeds', "
+    "'100', '--horizon', '1e6', '--out', STORE]; main()"
+)
 WHOLE = [
+    ("`fmab run cdp`, nothing compiled", COMMAND, "cold"),
+    ("`fmab run cdp`, compiled before", COMMAND, "warm"),
     (
         "first result of CDP-MAB, nothing cached",
         "fmab.simulate(fmab.cdp_mab(1.0), fmab.Problem.uniform(50, 100), 10**6, 100)",

@@ -17,7 +17,7 @@ import math
 import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -92,8 +92,8 @@ class Operation(NamedTuple):
 Parts = dict[str, list[Operation]]
 
 
-def counts(text: str) -> Iterator[tuple[int, str, int, int]]:
-    """Yields (depth, role, launches a pass, bytes a pass) of each part of a compiled program."""
+def counts(text: str) -> list[tuple[int, int, int]]:
+    """Returns (loops around it, launches, bytes) of each loop's turn; first, of what is in none."""
     parts: Parts = {}
     entry, own = "", []
     for line in text.splitlines():
@@ -103,22 +103,27 @@ def counts(text: str) -> Iterator[tuple[int, str, int, int]]:
         elif found := re.match(r"^\s+(?:ROOT )?%?([\w.\-]+) = (.*?) ([\w\-]+)\((.*)$", line):
             own.append(Operation(*found.groups()))
 
-    def walk(name: str, depth: int, role: str) -> Iterator[tuple[int, str, int, int]]:
+    def walk(name: str, depth: int) -> list[tuple[int, int, int]]:
         sizes = {row.name: _size(row.shape) for row in parts[name]}
         launched = [row for row in parts[name] if row.kind not in _NONE]
-        moved = 0
+        launches, moved, inner = len(launched), 0, []
         for row in launched:
             called = re.search(r"calls=%?([\w.\-]+)", row.rest)
             if called and called[1] in parts:
                 moved += _count_touched(parts[called[1]])
             else:
                 moved += sizes[row.name] + sum(sizes.get(x, 0) for x in row.operands)
-        yield depth, role, len(launched), moved
         for row in parts[name]:
-            for child in _children(row.kind, row.rest):
-                yield from walk(child, depth + 1, "loop" if row.kind == "while" else row.kind)
+            deeper = depth + (row.kind == "while")
+            children = [walk(child, deeper) for child in _children(row.kind, row.rest)]
+            if row.kind != "while" and children:
+                # One branch runs: at most the one that moves most.
+                (_, more, bytes_), *loops = max(children, key=lambda child: child[0][2])
+                launches, moved, children = launches + more, moved + bytes_, [loops]
+            inner += [part for child in children for part in child]
+        return [(depth, launches, moved), *inner]
 
-    return walk(entry, 0, "program")
+    return walk(entry, 0)
 
 
 def _count_touched(rows: list[Operation]) -> int:
@@ -182,28 +187,28 @@ def count_case(name: str) -> dict[str, Any]:
     compiled = compilation.compile_program(config.program, seeds, (device(),))
     seconds = time.process_time() - start
     memory = compiled.memory_analysis()
-    parts = list(counts(compiled.as_text()))
     return {
         "seeds": seeds,
         "compile_cpu_s": seconds,
         "memory_bytes": memory.temp_size_in_bytes,
         "transfer_bytes": memory.argument_size_in_bytes + memory.output_size_in_bytes,
-        "parts": [list(part) for part in parts],
+        "parts": counts(compiled.as_text()),
     }
 
 
 def page(results: dict[str, Any]) -> str:
     """Returns the part of docs/gpu.md that comes from counts."""
-    head = ["compiled, not run", "seeds of a batch", "loops in loops", "launches of all loops"]
-    head += ["largest pass, MB", "memory, GB", "compiling, CPU s"]
+    head = ["compiled, not run", "seeds of a batch", "nested loops"]
+    head += ["launches, one turn of each loop", "largest turn, MB", "outside loops, MB"]
+    head += ["working memory, GB", "compiling, CPU s"]
     rows = []
     for name, row in results["cases"].items():
-        loops = [part for part in row["parts"] if part[1] == "loop"]
-        depth = max(sum(1 for _ in group) for group in _nest(row["parts"]))
-        launches, largest = sum(x[2] for x in loops), max(x[3] for x in loops)
-        sizes = f"{row['seeds']:,}", str(depth), str(launches), f"{largest / 1e6:,.0f}"
+        (_, _, outside), *loops = row["parts"]
+        launches, largest = sum(part[1] for part in loops), max(part[2] for part in loops)
+        sizes = f"{row['seeds']:,}", str(max(part[0] for part in loops)), str(launches)
+        moved = [f"{x / 1e6:,.0f}" for x in (largest, outside)]
         memory, seconds = row["memory_bytes"] / 1e9, row["compile_cpu_s"]
-        rows.append([name, *sizes, f"{memory:.2f}", f"{seconds:.0f}"])
+        rows.append([name, *sizes, *moved, f"{memory:.2f}", f"{seconds:.0f}"])
     lines = [
         f"Compiled on {results['date']} with jax {results['jax']} for an NVIDIA H200, on a machine"
         " without one. T = 10^6, 50 agents, 100 arms, where nothing else is said.",
@@ -213,14 +218,6 @@ def page(results: dict[str, Any]) -> str:
         runs.write_runs({"": (results["version"], results["date"])}),
     ]
     return "\n".join(lines)
-
-
-def _nest(parts: list[list[Any]]) -> Iterator[list[int]]:
-    """Yields the loops around each part, with its own."""
-    around: list[tuple[int, str]] = []
-    for depth, role, *_ in parts:
-        around = [each for each in around if each[0] < depth] + [(depth, role)]
-        yield [depth for depth, role in around if role == "loop"]
 
 
 def main(only: Sequence[str] = ()) -> None:
@@ -234,8 +231,8 @@ def main(only: Sequence[str] = ()) -> None:
             f" {row['memory_bytes'] / row['seeds']:,.0f} at work",
             flush=True,
         )
-        for depth, role, launches, moved in row["parts"]:
-            print(f"  {'  ' * depth}{role}: {launches} launches, {moved / 1e6:,.0f} MB")
+        for depth, launches, moved in row["parts"]:
+            print(f"  {'  ' * depth}{launches} launches, {moved / 1e6:,.0f} MB")
     if only:
         return
     results = {

@@ -11,6 +11,7 @@ from experiments import runs
 
 PAPER = "paper's instance, T = 10^6"
 SUMMARY = "10^6 seeds of one configuration, summarised, T = 10^6"
+COMMAND = "`fmab run cdp`"
 GPU = Path(__file__).with_name("gpu.json")
 BEGIN, END = "<!-- written by python -m benchmarks -->", "<!-- end -->"
 # Seconds of whole programs, at most.
@@ -107,40 +108,44 @@ def short(results: dict[str, Any], gpu: dict[str, Any] | None = None) -> str:
             continue
         rate = results["cases"][case]["contenders"]["fmab_jax"]["rate"]
         again = calls.get(name_call(label), [])[1:]
-        rows.append([label, f"{rate:,.0f}", f"{GPU_SEEDS / min(again):,.0f}" if again else "–"])
+        rows.append([label, f"{rate:,.0f}", _round(GPU_SEEDS / min(again)) if again else "–"])
     contenders = results["cases"][PAPER]["contenders"].items()
     (expert,) = (x["rate"] for n, x in contenders if n.startswith("expert") and "2 proc" in n)
-    table = "\n".join(write_table(["`simulate`", "two CPU cores", f"one {gpu['device']}"], rows))
+    table = "\n".join(write_table(["case", "two CPU cores", f"one {gpu['device']}"], rows))
     commit = f", commit {told['commit']}" if told.get("commit") else ""
     summary = statistics.median(results["programs"][SUMMARY]["seconds"])
+    first, *again = calls[GPU_SUMMARY]
     texts = (
-        "These are whole calls of programs compiled before. The cores are of one"
-        f" {told['processor']} ({told['date']}{commit}). Where agents are alike, an expert's NumPy"
-        f" script does {expert:,.0f} trials a second on them. 10^6 seeds, summarised, take"
-        f" {summary:.1f} s on the cores, with the start of Python and compiling, and"
-        f" {min(calls[GPU_SUMMARY][1:]):.2f} s on the GPU, compiled before.",
-        _first(results),
+        "Each figure times a whole call of `simulate` whose program was compiled before; – means"
+        f" not measured yet. The cores are of one {told['processor']} ({told['date']}{commit})."
+        f" Where agents are alike, an expert's NumPy script does {expert:,.0f} trials a second"
+        " on them."
+        f" 10^6 seeds, summarised, take {summary:.1f} s on the cores, from the start of Python,"
+        f" with compiling; on the GPU {first:.1f} s for the first call of a running process, and"
+        f" {min(again):.2f} s for the next.",
+        _describe_command(results),
     )
     machines = {"the two cores": told, f"the {gpu['device']}": gpu}
     dates = runs.write_runs({name: (of["version"], of["date"]) for name, of in machines.items()})
     return "\n\n".join([table, *texts, dates])
 
 
-def _first(results: dict[str, Any]) -> str:
-    """Says how long a fresh process takes to its first result."""
-    found = []
-    for end in ("nothing cached", "compiled before"):
-        seconds = [
-            statistics.median(each["seconds"])
-            for name, each in results["programs"].items()
-            if name.startswith("first result") and name.endswith(end)
-        ]
-        found.append(f"{min(seconds):.1f} to {max(seconds):.1f} s")
+def _round(value: float) -> str:
+    """Writes two digits, as many as a call of some tenths of a second has."""
+    return f"{float(f'{value:.2g}'):,.0f}"
+
+
+def _describe_command(results: dict[str, Any]) -> str:
+    """Says how long the command that users type takes."""
+    cold, warm = (
+        statistics.median(results["programs"][f"{COMMAND}, {state}"]["seconds"])
+        for state in ("nothing compiled", "compiled before")
+    )
     return (
-        f"On the two cores, the first result of a fresh process takes {found[0]}, depending on the "
-        "algorithm, where nothing is cached (50 agents, 100 arms, 100 seeds), and "
-        f"{found[1]} where the program was compiled before: `fmab` stores compiled programs; in "
-        "Python, `fmab.use_compilation_cache()` does."
+        f"On the two cores, {COMMAND} (50 agents, 100 arms, 100 seeds, T = 10^6) takes {cold:.1f} s"
+        f" from its start to its end where nothing is compiled, and {warm:.1f} s where its program"
+        " was compiled before, with its figure: `fmab` stores compiled programs; in Python,"
+        " `fmab.use_compilation_cache()` does."
     )
 
 

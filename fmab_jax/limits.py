@@ -24,7 +24,7 @@ class Share(NamedTuple):
 
     Attributes:
         amount: Free bytes, or cores; 0 if unknown.
-        limit: Name of the job's limit that holds; "" if only the machine limits the job.
+        limit: Name of the job's limit that decides; "" if only the machine limits the job.
         machine: What the machine has; 0 if unknown.
     """
 

@@ -37,7 +37,7 @@ def available_bytes() -> int:
 
 
 def memory() -> limits.Share:
-    """Returns the free memory of this job, with the limit that holds."""
+    """Returns the free memory of this job, with the limit that decides."""
     share = limits.find_memory(addresses=addresses())
     if share.amount:
         return share
@@ -54,7 +54,7 @@ def cores() -> int:
 
 
 def processors() -> limits.Share:
-    """Returns the cores of this job, with the limit that holds."""
+    """Returns the cores of this job, with the limit that decides."""
     return limits.find_cores(os.cpu_count() or 1, _affinity())
 
 

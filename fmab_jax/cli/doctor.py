@@ -1,7 +1,7 @@
 """Shows what results can depend on.
 
 Versions, devices, precision, where compiled programs are kept, and the cores
-and the memory of this job, with the limit that holds: CPU affinity, the limits
+and the memory of this job, with the limit that decides: CPU affinity, the limits
 of a control group (systemd, Slurm, containers), or ulimit.
 
 Examples:

@@ -29,7 +29,7 @@ def quieten_jax() -> None:
     if (names := _find_cuda_plugins()) and not _has_cuda_driver():
         hide_packages(*(f"jax_plugins.xla_{name}" for name in names))
         hide_packages(*(f"jax_{name}_plugin" for name in names))
-    logging.getLogger("jax._src.xla_bridge").addFilter(_show_in_a_line)
+    logging.getLogger("jax._src.xla_bridge").addFilter(_filter_message)
 
 
 def _find_cuda_plugins() -> list[str]:
@@ -47,7 +47,7 @@ def _has_cuda_driver() -> bool:
     return True
 
 
-def _show_in_a_line(record: logging.LogRecord) -> bool:
+def _filter_message(record: logging.LogRecord) -> bool:
     """Shows a message about a backend in one line; returns whether to show it as it is."""
     if record.levelno < logging.WARNING:
         return True

@@ -132,7 +132,7 @@ def binomials(
     u = uniform(*words, lane, draw)
     if shared and not is_accelerated():
         return _by_row(u, trials, probability)
-    # An accelerator draws anew what is in doubt, a CPU would do so lane by lane.
+    # An accelerator draws doubtful uniforms again; a CPU, which would do so one by one, does not.
     source = (*words, lane, jnp.uint32(draw)) if is_accelerated() else store_once(u < 1.0, u)
     u = u if is_accelerated() else source[0]
     (z,) = store_once(u < 1.0, normal.quantile(u))
@@ -294,7 +294,8 @@ def _powers(n: Reals, p: Reals) -> tuple[Array, ...]:
     q = 1.0 - p
     pq = p * q
     npq = n * pq
-    # Lanes that do not use the expansion must stay finite. XLA vectorises no loop with a `rsqrt`.
+    # Lanes that do not use the expansion must stay finite. With AVX2, XLA does not vectorise loops
+    # with a float64 `rsqrt`.
     smooth = jnp.maximum(npq - 1.0 / 12.0, 1.0)
     deviation = jnp.sqrt(smooth)
     scale = deviation / smooth

@@ -340,7 +340,7 @@ def map_in_blocks(function: Callable[..., T], elements: int) -> Callable[..., T]
 
 
 def map_distinct(function: Callable[..., T], *operands: PyTree) -> T:
-    """Returns ``vmap(function)(*operands)``; equal operands are computed only once."""
+    """Returns ``vmap(function)(*operands)``; equal operands are usually computed once."""
     arrays, structure = jax.tree.flatten(operands)
     size = len(arrays[0])
 
@@ -353,7 +353,7 @@ def map_distinct(function: Callable[..., T], *operands: PyTree) -> T:
         return map_all(*arrays)
     bits = jnp.concatenate([_bits(x).reshape(size, -1) for x in arrays], axis=1)
     if is_accelerated():
-        return _map_first(map_all, bits, arrays)
+        return _map_distinct_rows(map_all, bits, arrays)
     _, first, group = jnp.unique(
         bits, axis=0, size=_DISTINCT, return_index=True, return_inverse=True
     )
@@ -365,13 +365,15 @@ def map_distinct(function: Callable[..., T], *operands: PyTree) -> T:
     return lax.cond(jnp.max(group) < _DISTINCT, map_distinct, map_all, *arrays)
 
 
-def _map_first(function: Callable[..., T], bits: Int[Array, "n word"], arrays: list[Array]) -> T:
+def _map_distinct_rows(
+    function: Callable[..., T], bits: Int[Array, "n word"], arrays: list[Array]
+) -> T:
     """Returns ``function(*arrays)``, and computes one of equal rows, some rows at a time.
 
     Args:
-        function: Maps arrays [row, ...] to such arrays, row by row.
-        bits: [row, word], equal where rows are.
-        arrays: The rows.
+        function: Maps each row of arrays [row, ...] to a row of results.
+        bits: [row, word]; two rows are equal if their bits are.
+        arrays: Arrays [row, ...].
     """
     size, chunk = len(bits), min(len(bits), _ROWS)
     index = jnp.arange(size, dtype=jnp.int32)

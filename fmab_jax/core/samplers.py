@@ -71,7 +71,7 @@ def smooth_quantile(u: Lanes, cumulants: Sequence[Array] | Float[Array, "order *
     """Returns the quantile of a continuous variable from its first six cumulants, elementwise."""
     mean, k2, k3, k4, k5, k6 = cumulants[:6]
     # A variable without variance is its mean.
-    # XLA vectorises no loop with a `rsqrt`.
+    # With AVX2, XLA does not vectorise loops with a float64 `rsqrt`.
     variance = jnp.where(k2 > 0.0, k2, 1.0)
     deviation = jnp.sqrt(variance)
     scale = jnp.where(k2 > 0.0, deviation / variance, 0.0)

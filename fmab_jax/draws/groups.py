@@ -152,8 +152,8 @@ def sum_cumulants(
     size = _ROWS[fast]
     blocks = rows // size
     if blocks:
-        # On a CPU the rows of a block lie in the loop's state: LLVM vectorises no loop that looks
-        # up where they begin.
+        # On a CPU the loop's state holds the rows of the next block: LLVM does not vectorise a loop
+        # that computes where its rows begin.
         def add_block(step: Array, state: tuple[PyTree, ...]) -> tuple[PyTree, ...]:
             block, total = state
             following = () if fast else cut((step + 1) * size, size)

@@ -74,7 +74,7 @@ def _write(data: xr.Dataset, file: io.BytesIO) -> None:
     import h5netcdf
 
     try:
-        variables, attrs = _encode(data)
+        variables, attrs = _encode_checked(data)
         with h5netcdf.File(file, "w", decode_vlen_strings=True) as root:
             root.dimensions = {str(name): size for name, size in data.sizes.items()}
             _write_attrs(root, attrs, "attrs")
@@ -86,7 +86,7 @@ def _write(data: xr.Dataset, file: io.BytesIO) -> None:
         _refuse_lossy("...", f"drop what is not ({describe_error(error)})")
 
 
-def _encode(data: xr.Dataset) -> tuple[dict[str, xr.Variable], dict[str, object]]:
+def _encode_checked(data: xr.Dataset) -> tuple[dict[str, xr.Variable], dict[str, object]]:
     """Returns variables and attributes by the conventions that xarray reads.
 
     Refuses what xarray would read as something else; reads one seed and one slot to see.

@@ -89,7 +89,7 @@ def test_messages_of_backends_are_one_line_each(backends, monkeypatch, capsys):
     backends.warning("no GPU is\n used: %s", "too old")
     assert capsys.readouterr().err == "fmab: JAX: no GPU is used: too old\n"
     record = backends.makeRecord("x", logging.DEBUG, "x.py", 1, "text", (), None)
-    assert messages._show_in_a_line(record) and capsys.readouterr().err == ""
+    assert messages._filter_message(record) and capsys.readouterr().err == ""
     assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "3"
 
 

@@ -223,6 +223,8 @@ def made_up_benchmarks():
     every = {case: {n: row(rate) for n, rate in own if rate} for case, own in every.items()}
     cases = {case: {"unit": "trials/s", "contenders": own} for case, own in every.items()}
     programs = {
+        "`fmab run cdp`, nothing compiled": [4.0, 9.0, 5.0],
+        "`fmab run cdp`, compiled before": [1.5],
         "first result of CDP-MAB, nothing cached": [4.0, 9.0, 5.0],
         "first result on a ring, nothing cached": [7.0, 8.0, 30.0],
         "first result of CDP-MAB, compiled before": [1.5],
@@ -249,15 +251,15 @@ def test_tables_of_speeds_have_their_units(tmp_path):
     device["cases"] = {label: {"trials_per_s": 9000.4} for label in report.SHORT.values()}
     results["machine"]["commit"] = "c0ffee"
     short = report.short(results, device).splitlines()
-    assert short[0] == "| `simulate` | two CPU cores | one GPU |"
+    assert short[0] == "| case | two CPU cores | one GPU |"
     # Not the program alone, nor a call that compiles.
     assert short[2] == "| agents alike | 1,000 | 2,000,000 |"
     assert short[3] == "| agents differ | 250 | – |"
     assert "of one x (x, commit c0ffee)" in short[6]
     assert "an expert's NumPy script does 400 trials a second" in short[6]
-    assert "take 12.0 s on the cores" in short[6] and "and 0.25 s on the GPU" in short[6]
-    assert "takes 5.0 to 8.0 s, depending on the algorithm, where" in short[-3]
-    assert "and 1.5 to 2.5 s where" in short[-3]
+    assert "take 12.0 s on the cores" in short[6] and "and 0.25 s for the next" in short[6]
+    assert "takes 5.0 s from its start to its end where nothing is compiled" in short[-3]
+    assert "and 1.5 s where its program was compiled before" in short[-3]
     assert short[-1].endswith("fmab_jax x on x (the two cores), 2 on y (the GPU).")
     page, readme = tmp_path / "page.md", tmp_path / "README.md"
     for path in (page, readme):
@@ -270,7 +272,7 @@ def test_tables_of_speeds_have_their_units(tmp_path):
 
 def test_kernels_are_told_beside_their_goals():
     """Catches a goal in another row, counts in each other's columns, and a rival left out."""
-    row = {"cpu_us": 41.26, "compile_cpu_s": 4.96, "kernels": 376, "fusions": 267, "scalar": 8}
+    row = {"cpu_us": 41.26, "compile_cpu_s": 4.96, "kernels": 201, "scalar": 8}
     figures = {"agents alike": row, "agents alone": row | {"cpu_us": 2512.4}}
     figures["KL-SE, T = 10^5"] = row
     results = made_up_benchmarks() | {"cases": figures, "rivals": {"C": {"cpu_us": 2.5}}}
@@ -279,10 +281,10 @@ def test_kernels_are_told_beside_their_goals():
     assert "Measured on x on x cores (x, AVX2), commit c0ffee, Python x" in lines[0]
     assert "the best of 3 turns" in lines[0]
     assert lines[4:8] == [
-        "| agents alike | 41.3 | 20 | 5.0 | 2.5 | 376 | 267 | 8 |",
-        "| agents alone | 2,512 | 2,000 | 5.0 |  | 376 | 267 | 8 |",
-        "| KL-SE, T = 10^5 | 41.3 |  | 5.0 |  | 376 | 267 | 8 |",
-        "| agents alike, C | 2.5 |  |  |  |  |  |  |",
+        "| agents alike | 41.3 | 20 | 5.0 | 2.5 | 201 | 8 |",
+        "| agents alone | 2,512 | 2,000 | 5.0 |  | 201 | 8 |",
+        "| KL-SE, T = 10^5 | 41.3 |  | 5.0 |  | 201 | 8 |",
+        "| agents alike, C | 2.5 |  |  |  |  |  |",
     ]
     assert kernels.GOALS.keys() < kernels.CASES.keys()
     turns = [{"cpu_us": 3.0, "compile_cpu_s": 5.0, "mean_regret": 7}, row | {"cpu_us": 4.0}]
