@@ -10,7 +10,9 @@
 #include <stdint.h>
 
 #define MOST_ARMS 128
+#ifndef TERMS
 #define TERMS 24
+#endif
 #define FARTHEST 8.25 /* normal values further out do not occur */
 
 typedef struct {

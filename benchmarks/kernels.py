@@ -146,6 +146,7 @@ def c_floor() -> dict[str, Any]:
 
     study = Study(100, 50.0, 1e6, 1.0, (double * len(shape))(*shape))
     flags = "-O3 -march=native -ffast-math -fno-finite-math-only -shared -fPIC".split()
+    flags.append(f"-DTERMS={len(shape)}")
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/floor.so"
         subprocess.run([str(find_compiler()), *flags, str(FLOOR), "-o", path, "-lm"], check=True)

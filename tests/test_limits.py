@@ -1,6 +1,7 @@
 """The limits of a job on memory and cores, in made-up files and in commands under them."""
 
 import os
+import re
 import shutil
 import sys
 
@@ -227,5 +228,4 @@ def test_a_run_that_a_limit_of_the_shell_does_not_allow_is_one_line(size, words,
     words = f"run ucb1 --agents 2 --arms 2 --horizon 1000 --out {tmp_path}/x {words}"
     done = fresh.python("-c", LIMITED, size, *words.split())
     assert done.returncode == 2 and done.stderr.count("\n") == 1
-    with pytest.raises(ValueError, match=f"^fmab: {line}"):
-        raise ValueError(done.stderr)
+    assert re.match(f"fmab: {line}", done.stderr)

@@ -41,7 +41,7 @@ from fmab_jax.lazy_imports import hide_packages
 # Modules of this folder that are not commands, and the first commands in help.
 _SHARED = ("__init__", "main", "messages", "options", "signals", "study_options", "tables")
 _FIRST = ("run", "sweep", "plan", "show", "plot", "compare", "report")
-# xarray and pandas import these for more than a second; and the words that need them.
+# Packages that xarray and pandas import in more than a second, and the words that need them.
 _OPTIONAL = {
     ("dask", "distributed"): r"--(scheduler|plugin)",
     ("pyarrow",): r"\.(parquet|toml)|--plugin",
@@ -100,8 +100,7 @@ def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
     command = None
     if ours:
         quieten_jax()
-        # Imports and traces make many objects and little garbage: looking for it is a sixth of a
-        # short command.
+        # Imports and traces make many objects and little garbage.
         gc.set_threshold(100_000, 20, 100)
     try:
         module, command = find(words)
@@ -146,12 +145,14 @@ def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
             return _fail(
                 1, f"out of memory; use fewer agents, arms or times; {_describe_outputs(calls)}"
             )
-        try:
-            resources.check_address_space()  # without it a library fails in any way
-        except Refusal as refusal:
-            return _fail(2, f"{refusal}; {_describe_outputs(calls)}")
-        if not (line := _describe_plugin_error(error) or _describe_variable_error(error)):
-            raise
+        line = _describe_plugin_error(error) or _describe_variable_error(error)
+        if not line:
+            try:
+                resources.check_address_space()  # without it a library fails in any way
+            except Refusal as refusal:
+                line = str(refusal)
+            else:
+                raise
         return _fail(2, f"{line}; {_describe_outputs(calls)}")
 
 

@@ -6,6 +6,8 @@ import ctypes
 import logging
 import os
 import pkgutil
+from collections.abc import Collection
+from functools import partial
 from importlib.util import find_spec
 
 from fmab_jax.errors import describe_error
@@ -23,13 +25,15 @@ def quieten_jax() -> None:
     # A process that has imported JAX hands on the level 1.
     if "JAX_LOGGING_LEVEL" in os.environ or os.environ.get("TF_CPP_MIN_LOG_LEVEL", "1") != "1":
         return
-    # XLA logs a compilation of two minutes as an error. What fails raises an exception as well.
+    # XLA logs a compilation of two minutes as an error.
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     # Without a driver the plug-in of CUDA logs what no setting suppresses.
-    if (names := _find_cuda_plugins()) and not _has_cuda_driver():
-        hide_packages(*(f"jax_plugins.xla_{name}" for name in names))
-        hide_packages(*(f"jax_{name}_plugin" for name in names))
-    logging.getLogger("jax._src.xla_bridge").addFilter(_filter_message)
+    names = [] if _has_cuda_driver() else _find_cuda_plugins()
+    absent = [f"jax_plugins.xla_{name}" for name in names]
+    hide_packages(*absent, *(f"jax_{name}_plugin" for name in names))
+    if absent:
+        error_stream().write(f"fmab: {_NO_DRIVER}\n")
+    logging.getLogger("jax._src.xla_bridge").addFilter(partial(_filter_message, absent))
 
 
 def _find_cuda_plugins() -> list[str]:
@@ -47,15 +51,20 @@ def _has_cuda_driver() -> bool:
     return True
 
 
-def _filter_message(record: logging.LogRecord) -> bool:
-    """Shows a message about a backend in one line; returns whether to show it as it is."""
+def _filter_message(absent: Collection[str], record: logging.LogRecord) -> bool:
+    """Shows a message about a backend in one line; returns whether to show it as it is.
+
+    Args:
+        absent: Modules of plug-ins that were hidden; nothing is said of these.
+        record: The message.
+    """
     if record.levelno < logging.WARNING:
         return True
-    error = record.exc_info[1] if record.exc_info else None
-    line = f"JAX: {record.getMessage()}"
-    if error is not None:
-        line = f"JAX goes on without a plug-in ({describe_error(error)})"
-    elif "jax_plugins.xla_cuda" in line and "does not exist" in line:
-        line = _NO_DRIVER
-    error_stream().write(f"fmab: {' '.join(line.split())}\n")
+    words = record.args if isinstance(record.args, tuple) else ()
+    if not any(word in absent for word in words):
+        error = record.exc_info[1] if record.exc_info else None
+        # Some messages have a place for a word, and no word.
+        line = f"JAX: {record.getMessage() if words else record.msg}"
+        line += f" ({describe_error(error)})" if error else ""
+        error_stream().write(f"fmab: {' '.join(line.split())}\n")
     return False

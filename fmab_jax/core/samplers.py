@@ -70,11 +70,9 @@ def apply_sheppard(cumulants: Sequence[Array] | Float[Array, "order *#lane"]) ->
 def smooth_quantile(u: Lanes, cumulants: Sequence[Array] | Float[Array, "order *#lane"]) -> Lanes:
     """Returns the quantile of a continuous variable from its first six cumulants, elementwise."""
     mean, k2, k3, k4, k5, k6 = cumulants[:6]
-    # A variable without variance is its mean.
-    # With AVX2, XLA does not vectorise loops with a float64 `rsqrt`.
-    variance = jnp.where(k2 > 0.0, k2, 1.0)
-    deviation = jnp.sqrt(variance)
-    scale = jnp.where(k2 > 0.0, deviation / variance, 0.0)
+    # A variable without variance is its mean. No `rsqrt`, as in `binomials`.
+    deviation = jnp.sqrt(jnp.maximum(k2, 0.0))
+    scale = jnp.where(k2 > 0.0, deviation / k2, 0.0)
     square = scale * scale
     shape = (
         k3 * scale * square,
@@ -84,7 +82,7 @@ def smooth_quantile(u: Lanes, cumulants: Sequence[Array] | Float[Array, "order *
     )
     # Without the barrier LLVM compiles for a minute on some versions of JAX.
     (z,) = store_once(u < 1.0, normal.quantile(u))
-    return mean + jnp.sqrt(jnp.maximum(k2, 0.0)) * normal_to_skewed(z, *shape)
+    return mean + deviation * normal_to_skewed(z, *shape)
 
 
 def is_smooth(cumulants: Sequence[Array] | Float[Array, "7 ..."], lattice: bool = True) -> Truths:

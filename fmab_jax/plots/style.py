@@ -115,7 +115,7 @@ def has_wide_range(values: np.ndarray) -> bool:
 
 
 class _PlainNumbers(ScalarFormatter):
-    """Numbers as plain text, which is measured 20 times as fast; only the power of ten is maths."""
+    """Numbers as plain text, which is laid out faster; only the power of ten is maths."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:
         return super().__call__(x, pos).removeprefix(r"$\mathdefault{").removesuffix("}$")

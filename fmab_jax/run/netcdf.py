@@ -91,9 +91,9 @@ def _encode_checked(data: xr.Dataset) -> tuple[dict[str, xr.Variable], dict[str,
 
     Refuses what xarray would read as something else; reads one seed and one slot to see.
     """
-    for name, variable in data.variables.items():
+    for name in [*data.variables, *data.dims]:
         _check_name(name)
-        if "/" in str(name) or variable.dtype == object:
+        if "/" in str(name) or (name in data.variables and data[name].dtype == object):
             _refuse_lossy(str(name))
     plain, attrs = xr.conventions.encode_dataset_coordinates(data.drop_encoding())
     variables = {
@@ -122,7 +122,7 @@ def _write_values(root: h5netcdf.File, name: str, variable: xr.Variable) -> None
         texts = values.tolist()
         place = root.create_variable(name, variable.dims, dtype=h5py.string_dtype())
         place[...] = values.astype(object)
-        is_narrow = not values.size or np.array(texts).dtype == values.dtype
+        is_narrow = np.array(texts, "U" if values.size else "U1").dtype == values.dtype
         if not is_narrow or np.asarray(place[...]).tolist() != texts:
             _refuse_lossy(name)
     else:
@@ -136,7 +136,9 @@ def _write_attrs(place: Any, attrs: Mapping[str, Any], name: str) -> None:
     """Writes the attributes of a variable, and reads them again."""
     for key, value in attrs.items():
         _check_name(key)
-        if type(value) is not str and (isinstance(value, bool) or not isinstance(value, Number)):
+        numbers = isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iuf"
+        is_number = isinstance(value, Number) and not isinstance(value, bool)
+        if not (type(value) is str or is_number or numbers):
             _refuse_lossy(name)
         place.attrs[key] = value
         if repr(_sort_attrs({key: value})) != repr(_sort_attrs({key: place.attrs[key]})):

@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import NamedTuple
 
 from fmab_jax.errors import flag, format_quantity
@@ -19,8 +20,8 @@ _LOG_INTERVAL_S, _LOG_SHARE = 10.0, 0.1
 _NOTEBOOK_S = 0.2
 # Seconds after which somebody may wonder what a silent run does.
 LONG_S = 3.0
-# One entry for each block of `say_later`; appending to a list is atomic across threads.
-_NOTES: list[None] = []
+# Whether this is within a block of `say_later`.
+_IS_WITHIN: ContextVar[bool] = ContextVar("_IS_WITHIN", default=False)
 
 
 class Plan(NamedTuple):
@@ -148,6 +149,8 @@ class Progress:
         self._done += trials
         now = time.perf_counter()
         if self._brief and self._first is None and self._done >= self._total:
+            if self._has_noted and self._medium == "notebook":
+                self._cell.update({"text/plain": "", "text/html": ""}, raw=True)
             self._medium = ""  # a run of one batch has no progress
         self._first = self._first or (self._done, now)
         if self._medium == "terminal":
@@ -218,16 +221,16 @@ def resolve_progress(progress: Progress | bool | None, *, brief: bool = False) -
 @contextmanager
 def say_later(write_line: Callable[[], str]) -> Iterator[None]:
     """Writes a line to standard error if the block takes long; not inside another such block."""
-    is_inner = bool(_NOTES)
+    is_inner = _IS_WITHIN.get()
     timer = threading.Timer(LONG_S, lambda: error_stream().write(write_line()))
     timer.daemon = True
     if not is_inner:
         timer.start()
-    _NOTES.append(None)
+    token = _IS_WITHIN.set(True)
     try:
         yield
     finally:
-        _NOTES.pop()
+        _IS_WITHIN.reset(token)
         timer.cancel()
 
 

@@ -121,6 +121,9 @@ UNKEPT = {
     "a date": (lambda: regret_with(units="days since 2000-01-01"), "regret"),
     "a scale": (lambda: regret_with(scale_factor=2.0), "regret"),
     "a value that is none": (lambda: regret_with(_FillValue=0.0), "regret"),
+    "a folder in a dimension": (lambda: result().assign(z=(("a/b",), np.arange(2.0))), "a/b"),
+    "a dimension with a NUL": (lambda: result().assign(z=(("a\0b",), np.arange(2.0))), "..."),
+    "texts of none": (lambda: result().assign(z=(("q",), np.zeros(0, "U3"))), "z"),
     "objects": (lambda: result().assign(who=("seed", np.array(["a", 1], object))), "who"),
 }
 
