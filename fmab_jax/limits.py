@@ -45,7 +45,7 @@ def find_memory(root: Path = ROOT, addresses: tuple[int, int] | None = None) -> 
     machine = sizes.get("MemTotal", 0)
     amounts = [(sizes["MemAvailable"], "")] if "MemAvailable" in sizes else []
     if addresses is not None:
-        amounts.append((addresses[0] - addresses[1], "address space (ulimit -v)"))
+        amounts.append((addresses[0] - addresses[1], "address space, ulimit -v"))
     free_in_groups = map(_find_free_memory, list_groups("memory", root))
     name = "memory limit of the control group"
     amounts += [(free, name) for free in free_in_groups if free is not None]

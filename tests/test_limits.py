@@ -164,7 +164,7 @@ def test_affinity_and_quota_limit_cores_together(tmp_path):
 def test_an_address_space_limits_memory_by_what_jax_leaves_of_it(tmp_path):
     """Would catch the whole limit counted as free, a negative one, and 0 as if it were unknown."""
     root = build(tmp_path, group("job/", 3_000_000), V2, "0::/job\n")
-    name = "address space (ulimit -v)"
+    name = "address space, ulimit -v"
     sizes = {(5_000_000, 4_000_000): (1_000_000, name), (5, 9): (1, name), (9**9, 9): (3e6, GROUP)}
     for addresses, found in sizes.items():
         assert limits.find_memory(root, addresses)[:2] == found

@@ -142,17 +142,16 @@ def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
     except BaseException as error:
         exhausted = isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
         if isinstance(error, MemoryError) or exhausted:
-            return _fail(
-                1, f"out of memory; use fewer agents, arms or times; {_describe_outputs(calls)}"
-            )
+            line = "out of memory; use fewer agents, arms or times"
+            return _fail(1, f"{line}; {_describe_outputs(calls)}")
         line = _describe_plugin_error(error) or _describe_variable_error(error)
         if not line:
             try:
                 resources.check_address_space()  # without it a library fails in any way
             except Refusal as refusal:
                 line = str(refusal)
-            else:
-                raise
+        if not line:
+            raise
         return _fail(2, f"{line}; {_describe_outputs(calls)}")
 
 
