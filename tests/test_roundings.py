@@ -39,6 +39,7 @@ EXACT = {
 # and in the layout of accelerators.
 CALLERS = {
     ("core/rare.py", "rare"),
+    ("core/rare.py", "_make_packed.<locals>.rule"),
     ("layouts/ragged.py", "Ragged._apply.<locals>.apply_to_arm"),
     None,
 }

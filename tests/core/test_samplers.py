@@ -577,5 +577,5 @@ def test_a_run_uses_no_random_number_twice(number, monkeypatch):
         # What is in doubt is drawn from numbers of its own; some sums, agent by agent.
         assert level == 0 or number == 3 or not new
         known |= set(new)
-    # All but one run have draws that are in doubt.
-    assert len(known) > 50 and len(calls) > (number != 1)
+    # On a CPU, what is in doubt keeps its number; only sums agent by agent draw once more.
+    assert len(known) > 50 and (len(calls) > 1) == (number == 3)
