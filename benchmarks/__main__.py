@@ -126,9 +126,12 @@ def whole(code: str, kind: str, repeats: int) -> dict[str, Any]:
     """
     found, peak = [], 0
     with tempfile.TemporaryDirectory() as folder:
-        environment = os.environ | {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": folder}
+        environment = os.environ | {"PYTHONPATH": str(ROOT)}
         environment.pop("JAX_COMPILATION_CACHE_DIR", None)
         for number in range(repeats + (kind == "warm")):
+            # A command keeps its programs by itself.
+            kept = "warm" if kind == "warm" else f"cold{number}"
+            environment["XDG_CACHE_HOME"] = f"{folder}/{kept}"
             program = f"STORE = {folder + f'/{number}'!r}\nimport fmab_jax as fmab\n{code}"
             started = time.perf_counter()
             process = subprocess.Popen([sys.executable, "-c", program], env=environment, cwd=ROOT)
