@@ -1,6 +1,6 @@
 """Measures a GPU: what it computes, and what a user has of it.
 
-    python -m benchmarks gpu                           # all, in about eight minutes; the page
+    python -m benchmarks gpu                           # all; writes the page
     python -m benchmarks gpu --only alike --shrink 64  # on a processor, to see that it works
     python -m benchmarks gpu --compile-only            # counts for an H200, where none is needed
 

@@ -127,13 +127,13 @@ def is_scalar_loop(module: str) -> bool:
     return bool(scalar and not vector and " phi i" in module)
 
 
-def numpy_expert() -> dict[str, Any]:
+def time_numpy() -> dict[str, Any]:
     """Times the script that a user would write with care."""
     rng, seeds = np.random.default_rng(0), 8192
     return time_calls(lambda _: rivals.ragged(rng, seeds, 50, 100, 1.0, 10**6), seeds)
 
 
-def c_floor() -> dict[str, Any]:
+def time_c() -> dict[str, Any]:
     """Compiles floor.c, and times it."""
     shape, seeds = laplace_sum_shape(50), 20_000
     double, whole = ctypes.c_double, ctypes.c_long
@@ -166,7 +166,7 @@ def find_compiler() -> str | None:
     return shutil.which("cc") or shutil.which("gcc")
 
 
-RIVALS = {"an expert's NumPy": numpy_expert, "C, no curves": c_floor}
+RIVALS = {"an expert's NumPy": time_numpy, "C, no curves": time_c}
 
 
 def run_child(name: str, task: str) -> dict[str, Any]:
@@ -180,7 +180,7 @@ def run_child(name: str, task: str) -> dict[str, Any]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def best(turns: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def take_best(turns: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Returns the turns' smallest costs; all else is of the first turn."""
     costs = [key for key in ("compile_cpu_s", "cpu_us") if key in turns[0]]
     return turns[0] | {key: min(turn[key] for turn in turns) for key in costs}
@@ -231,17 +231,17 @@ def main(words: Sequence[str] | None = None) -> None:
     names = [n for n in CASES if not options.only or any(word in n for word in options.only)]
     if not names:
         parser.error(f"--only: must be words of {', '.join(CASES)}")
-    beside = list(RIVALS)[: 2 if find_compiler() else 1] if "agents alike" in names else []
-    machine_used = machine()  # before somebody commits
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in [*names, *beside]}
+    chosen_rivals = list(RIVALS)[: 2 if find_compiler() else 1] if "agents alike" in names else []
+    machine_used = machine()  # of the commit that is measured
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in [*names, *chosen_rivals]}
     for _ in range(options.turns):
         for name, turns in found.items():
             turns.append(run_child(name, "--measure"))
             costs = [f"{key} {turns[-1].get(key, '')}" for key in ("cpu_us", "compile_cpu_s")]
             print(f"{name:24s} {'  '.join(costs)}", flush=True)
-    figures = {name: best(turns) for name, turns in found.items()}
-    alike = {name: figures[name] for name in ["agents alike", *beside] if beside}
-    if beside and (pair := differing(alike)):
+    figures = {name: take_best(turns) for name, turns in found.items()}
+    alike = {name: figures[name] for name in ["agents alike", *chosen_rivals] if chosen_rivals}
+    if chosen_rivals and (pair := differing(alike)):
         sys.exit(f"the mean regrets of {pair} differ: not one law")
     for row in figures.values():
         del row["turn_means"]
@@ -256,7 +256,7 @@ def main(words: Sequence[str] | None = None) -> None:
         "machine": machine_used,
         "turns": options.turns,
         "cases": {name: figures[name] for name in names},
-        "rivals": {name: figures[name] for name in beside},
+        "rivals": {name: figures[name] for name in chosen_rivals},
     }
     if not options.only:
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")

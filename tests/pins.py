@@ -39,7 +39,7 @@ T = 20_000
 
 
 # Variables that no seed changes.
-_STATED = {"seeds", "number_bits"}
+_STATED = {"seeds", "number_bits", "leak_messages", "leak_messages_delta"}
 
 
 def run(algorithm, problem=UNIFORM, horizon=T, **options):

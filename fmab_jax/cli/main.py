@@ -157,8 +157,8 @@ def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
 
 def _hide_unused(words: Sequence[str]) -> None:
     """Hides packages that other packages would import, from a command that does not need them."""
-    for names, needed in _OPTIONAL.items():
-        if not any(re.search(needed, word, re.I) for word in words):
+    for names, pattern in _OPTIONAL.items():
+        if not any(re.search(pattern, word, re.I) for word in words):
             hide_packages(*names)
 
 

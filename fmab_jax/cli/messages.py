@@ -6,7 +6,7 @@ import ctypes
 import logging
 import os
 import pkgutil
-from collections.abc import Collection
+from collections.abc import Sequence
 from functools import partial
 from importlib.util import find_spec
 
@@ -31,8 +31,6 @@ def quieten_jax() -> None:
     names = [] if _has_cuda_driver() else _find_cuda_plugins()
     absent = [f"jax_plugins.xla_{name}" for name in names]
     hide_packages(*absent, *(f"jax_{name}_plugin" for name in names))
-    if absent:
-        error_stream().write(f"fmab: {_NO_DRIVER}\n")
     logging.getLogger("jax._src.xla_bridge").addFilter(partial(_filter_message, absent))
 
 
@@ -51,20 +49,23 @@ def _has_cuda_driver() -> bool:
     return True
 
 
-def _filter_message(absent: Collection[str], record: logging.LogRecord) -> bool:
+def _filter_message(absent: Sequence[str], record: logging.LogRecord) -> bool:
     """Shows a message about a backend in one line; returns whether to show it as it is.
 
     Args:
-        absent: Modules of plug-ins that were hidden; nothing is said of these.
+        absent: Modules of plug-ins that were hidden; one line tells of all.
         record: The message.
     """
     if record.levelno < logging.WARNING:
         return True
     words = record.args if isinstance(record.args, tuple) else ()
-    if not any(word in absent for word in words):
-        error = record.exc_info[1] if record.exc_info else None
-        # Some messages have a place for a word, and no word.
-        line = f"JAX: {record.getMessage() if words else record.msg}"
-        line += f" ({describe_error(error)})" if error else ""
-        error_stream().write(f"fmab: {' '.join(line.split())}\n")
+    names = [word for word in words if word in absent]
+    if names and names[0] != absent[0]:
+        return False
+    error = record.exc_info[1] if record.exc_info else None
+    # Some messages have a place for a word, and no word.
+    line = f"JAX: {record.getMessage() if words else record.msg}"
+    line += f" ({describe_error(error)})" if error else ""
+    line = _NO_DRIVER if names else " ".join(line.split())
+    error_stream().write(f"fmab: {line}\n")
     return False

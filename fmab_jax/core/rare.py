@@ -377,12 +377,12 @@ def _map_distinct_rows(
     """
     size, chunk = len(bits), min(len(bits), _ROWS)
     index = jnp.arange(size, dtype=jnp.int32)
-    hashed = jnp.zeros(size, jnp.uint64)
+    code = jnp.zeros(size, jnp.uint64)
     for word in bits.T.astype(jnp.uint64):
-        hashed = (hashed ^ word) * jnp.uint64(_ODD)
-        hashed ^= hashed >> 32
+        code = (code ^ word) * jnp.uint64(_ODD)
+        code ^= code >> 32
     bins = 4 << size.bit_length()
-    place = (hashed % bins).astype(jnp.int32)
+    place = (code % bins).astype(jnp.int32)
     first = jnp.full(bins, size, jnp.int32).at[place].min(index)[place]
     # A row that shares its bin with another one is computed for itself.
     first = jnp.where(jnp.all(bits[first] == bits, axis=1), first, index)

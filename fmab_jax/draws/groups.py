@@ -156,8 +156,8 @@ def sum_cumulants(
         # that computes where its rows begin.
         def add_block(step: Array, state: tuple[PyTree, ...]) -> tuple[PyTree, ...]:
             block, total = state
-            following = () if fast else cut((step + 1) * size, size)
-            return following, add_rows(*(cut(step * size, size) if fast else block), total=total)
+            next_block = () if fast else cut((step + 1) * size, size)
+            return next_block, add_rows(*(cut(step * size, size) if fast else block), total=total)
 
         start: tuple[PyTree, ...] = () if fast else cut(0, size), total
         _, total = lax.fori_loop(0, blocks, add_block, start)

@@ -175,9 +175,9 @@ class OnReport(Draws):
                 message, reported = draw_message(step, step < count, reported)
                 return total + message, reported
             places = step * block + jnp.arange(block, dtype=jnp.int32)
-            inside = jnp.minimum(places, self.real.shape[-1] - 1)
+            safe_places = jnp.minimum(places, self.real.shape[-1] - 1)
             draw_messages = jax.vmap(draw_message, (0, 0, None), (0, None))
-            messages, reported = draw_messages(inside, places < count, reported)
+            messages, reported = draw_messages(safe_places, places < count, reported)
             return functools.reduce(jnp.add, [total, *messages]), reported
 
         start = jnp.zeros(alive.shape), arms["reported"]

@@ -24,6 +24,7 @@ from fmab_jax.draws.base import Arms, Draws
 _CHUNK = 4096
 # The curves are drawn after so many epochs.
 _EPOCHS = 8
+# Larger than every arm.
 _NO_ARM = 2**31 - 1
 
 
@@ -280,9 +281,15 @@ class _Leaders(NamedTuple):
     arm: Array
 
 
+def _align(values: Array, x: Array) -> Array:
+    """Returns values of lanes with as many axes as an array [lane, ...]."""
+    return values.reshape(-1, *[1] * (x.ndim - 1))
+
+
 def _add(real: Array, owner: Array, arm: Array, x: Array, total: Array) -> Array:
-    mask = real.reshape(-1, *[1] * (x.ndim - 1))
-    return total.at[owner].add(jnp.where(mask, x, jnp.zeros_like(x)), mode="promise_in_bounds")
+    return total.at[owner].add(
+        jnp.where(_align(real, x), x, jnp.zeros_like(x)), mode="promise_in_bounds"
+    )
 
 
 def _mark(real: Array, owner: Array, arm: Array, x: Array, marks: Array) -> Array:
@@ -290,16 +297,14 @@ def _mark(real: Array, owner: Array, arm: Array, x: Array, marks: Array) -> Arra
 
 
 def _raise(real: Array, owner: Array, arm: Array, x: Array, top: Array) -> Array:
-    mask = real.reshape(-1, *[1] * (x.ndim - 1))
-    return top.at[owner].max(jnp.where(mask, x, -jnp.inf), mode="promise_in_bounds")
+    return top.at[owner].max(jnp.where(_align(real, x), x, -jnp.inf), mode="promise_in_bounds")
 
 
 def _lead(real: Array, owner: Array, arm: Array, x: Array, leaders: _Leaders) -> _Leaders:
     value = _raise(real, owner, arm, x, leaders.value)
     first = jnp.where(value > leaders.value, _NO_ARM, leaders.arm)
-    real, arm = (y.reshape(-1, *[1] * (x.ndim - 1)) for y in (real, arm))
-    leads = real & (x == _at(value, owner))
-    first = first.at[owner].min(jnp.where(leads, arm, _NO_ARM), mode="promise_in_bounds")
+    leads = _align(real, x) & (x == _at(value, owner))
+    first = first.at[owner].min(jnp.where(leads, _align(arm, x), _NO_ARM), mode="promise_in_bounds")
     return _Leaders(value, first)
 
 

@@ -117,15 +117,18 @@ def has_wide_range(values: np.ndarray) -> bool:
 class _PlainNumbers(ScalarFormatter):
     """Numbers as plain text, which is laid out faster; only the power of ten is maths."""
 
-    def __call__(self, x: float, pos: int | None = None) -> str:
-        return super().__call__(x, pos).removeprefix(r"$\mathdefault{").removesuffix("}$")
+    def get_offset(self) -> str:
+        self.set_useMathText(True)
+        text = super().get_offset()
+        self.set_useMathText(False)
+        return text
 
 
 def scale_linear(axes: Axes, side: Literal["x", "y"]) -> None:
     """Writes few, short numbers on a linear axis, with a common power of ten if needed."""
     axes.locator_params(axis=side, nbins=4)
     (axes.xaxis if side == "x" else axes.yaxis).set_major_formatter(_PlainNumbers())
-    axes.ticklabel_format(axis=side, style="sci", scilimits=(-3, 4), useMathText=True)
+    axes.ticklabel_format(axis=side, style="sci", scilimits=(-3, 4), useMathText=False)
 
 
 def scale_values(axes: Axes, side: Literal["x", "y"], values: np.ndarray) -> None:

@@ -99,8 +99,10 @@ def test_messages_of_backends_are_one_line_each(backends, monkeypatch, capsys):
     assert capsys.readouterr().err.endswith("jax_plugins.xla_cuda12 does not exist\n")
     record = backends.makeRecord("x", logging.DEBUG, "x.py", 1, "text", (), None)
     assert messages._filter_message([], record) and capsys.readouterr().err == ""
-    hidden = backends.makeRecord("x", logging.ERROR, "x.py", 1, "no %s", ("mine",), None)
-    assert not messages._filter_message(["mine"], hidden) and capsys.readouterr().err == ""
+    for name, line in (("mine", f"fmab: {messages._NO_DRIVER}\n"), ("another", "")):
+        record = backends.makeRecord("x", logging.ERROR, "x.py", 1, "no %s", (name,), None)
+        assert not messages._filter_message(["mine", "another"], record)
+        assert capsys.readouterr().err == line
     assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "3"
 
 

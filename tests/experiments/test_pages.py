@@ -288,7 +288,7 @@ def test_kernels_are_told_beside_their_goals():
     ]
     assert kernels.GOALS.keys() < kernels.CASES.keys()
     turns = [{"cpu_us": 3.0, "compile_cpu_s": 5.0, "mean_regret": 7}, row | {"cpu_us": 4.0}]
-    assert kernels.best(turns) == {"cpu_us": 3.0, "compile_cpu_s": 4.96, "mean_regret": 7}
+    assert kernels.take_best(turns) == {"cpu_us": 3.0, "compile_cpu_s": 4.96, "mean_regret": 7}
 
 
 def test_a_scalar_loop_is_told_from_a_vectorised_one():
