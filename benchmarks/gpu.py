@@ -27,8 +27,8 @@ import numpy as np
 import fmab_jax as fmab
 from benchmarks import cases, report, rivals, worker
 from experiments import runs
-from fmab_jax.core.scope import own_settings
 from fmab_jax.run import compilation, configs
+from fmab_jax.sampling.scope import own_settings
 
 RESULTS = Path(__file__).with_name("gpu.json")
 PAGE = Path(__file__).parent.parent / "docs" / "gpu.md"

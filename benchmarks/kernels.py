@@ -36,9 +36,9 @@ from benchmarks import gpu, report, rivals
 from benchmarks.__main__ import PAGE, ROOT, differing, machine
 from benchmarks.cases import CORES
 from experiments import runs
-from fmab_jax.core.laplace import laplace_sum_shape
-from fmab_jax.core.scope import own_settings
 from fmab_jax.run import compilation, configs
+from fmab_jax.sampling.laplace import laplace_sum_shape
+from fmab_jax.sampling.scope import own_settings
 
 RESULTS = Path(__file__).with_name("kernels.json")
 FLOOR = Path(__file__).with_name("floor.c")

@@ -58,7 +58,7 @@ def draw_ns() -> tuple[float, float]:
     import jax
     import jax.numpy as jnp
 
-    from fmab_jax.core import binomials, keys, laplace, normal
+    from fmab_jax.sampling import binomials, keys, laplace, normal
 
     def reward(k0: Any, k1: Any, lane: Any) -> Any:
         z = normal.quantile(keys.uniform(k0, k1, lane))

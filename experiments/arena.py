@@ -25,9 +25,9 @@ from fmab_jax.algorithms.base import Viewer, ViewKind
 from fmab_jax.analysis import costs, theory
 from fmab_jax.analysis.accountant import noise_epsilon
 from fmab_jax.analysis.words import write_count, write_number
-from fmab_jax.core.ledgers import Noise, NoiseLaw
-from fmab_jax.mechanisms import bits
-from fmab_jax.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.mechanisms import bits
+from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.records.ledger import Noise, NoiseLaw
 
 AGENTS, ARMS = 50, 100
 STAND_INS = 5

@@ -17,9 +17,9 @@ from experiments import arena, arena_figures, arena_fronts, arena_settings, comm
 from experiments.arena import LINE_UP, TRUST, VIEWS
 from fmab_jax.analysis import costs
 from fmab_jax.analysis.words import write_count
-from fmab_jax.core.exchanges import Viewer
 from fmab_jax.files import whole_file
-from fmab_jax.mechanisms.bits import BITS
+from fmab_jax.parts.exchanges import Viewer
+from fmab_jax.parts.mechanisms.bits import BITS
 
 STAND_INS = (
     f"Where agents are alone and alike and are simulated in slots or episodes, {arena.STAND_INS} "

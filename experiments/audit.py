@@ -26,11 +26,11 @@ from fmab_jax.algorithms.base import Disclosure, Viewer
 from fmab_jax.algorithms.cdp_mab import CDP
 from fmab_jax.analysis.accountant import epsilon_at
 from fmab_jax.analysis.audit import Audit, Finding
-from fmab_jax.core import keys
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.shapes import Scalar
 from fmab_jax.elimination import Epoch
+from fmab_jax.parts.exchanges import Exchange
 from fmab_jax.plots import style
+from fmab_jax.sampling import keys
+from fmab_jax.sampling.shapes import Scalar
 
 AGENTS, FEW_AGENTS, CLAIMS = 50, 6, (0.5, 1.0, 2.0, 4.0)
 # As many runs of each data set for each seed of the other experiments.

@@ -15,8 +15,9 @@ from experiments import claims_theory, figures
 from experiments.claims_measured import SHORT, Judge, over_horizons, slots
 from experiments.verdicts import LOOSENESS, Data, Finding, Row, at_least, ratio
 from fmab_jax.analysis import theory
-from fmab_jax.core import exchanges as exchange
-from fmab_jax.core import graphs, problems
+from fmab_jax.parts import exchanges as exchange
+from fmab_jax.parts import graphs
+from fmab_jax.records import problem as problems
 
 # Instances whose bound is compared with their mean regret.
 INSTANCES = 50

@@ -15,8 +15,10 @@ import fmab_jax as fmab
 from experiments import common, figures, verdicts
 from experiments.claims_measured import F12, FEWEST, ORACLE, Judge, over_gaps, over_horizons, slots
 from experiments.verdicts import Data, Finding, Row
-from fmab_jax.core import exchanges as exchange
-from fmab_jax.core import graphs, keys, problems
+from fmab_jax.parts import exchanges as exchange
+from fmab_jax.parts import graphs
+from fmab_jax.records import problem as problems
+from fmab_jax.sampling import keys
 
 AGENTS, ARMS = 50, 100
 # Budgets with more rounds than the doubling schedule ever makes.

@@ -7,7 +7,7 @@ from typing import Any
 import networkx as nx
 
 from experiments import common, pictures
-from fmab_jax.core import graphs
+from fmab_jax.parts import graphs
 from fmab_jax.plots import style
 
 AGENTS = 5

@@ -16,8 +16,8 @@ import xarray as xr
 import fmab_jax as fmab
 from experiments import common, pictures
 from experiments.differences import REGRET, Curves, Figure, Rows, make_sweep, read_bands
-from fmab_jax.core import exchanges as exchange
-from fmab_jax.core import graphs
+from fmab_jax.parts import exchanges as exchange
+from fmab_jax.parts import graphs
 from fmab_jax.plots import style
 
 AGENTS, ARMS = 50, 100

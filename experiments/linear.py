@@ -15,7 +15,7 @@ from experiments import common, pictures
 from experiments.differences import REGRET, read_bands
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis.bands import describe_band
-from fmab_jax.core.plugins import imported
+from fmab_jax.parts.plugins import imported
 
 AGENTS, ARMS, HORIZON, SEEDS = 5, 10, 10**4, 200
 WORLD = fmab.Linear(5)

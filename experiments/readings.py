@@ -18,7 +18,7 @@ import numpy as np
 import fmab_jax as fmab
 from experiments import common, figures
 from fmab_jax.algorithms.ddp_mab import DDP
-from fmab_jax.core.exchanges import Exchange
+from fmab_jax.parts.exchanges import Exchange
 
 AGENTS, ARMS = 50, 100
 HYBRID_AGENTS = 100

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import fmab_jax as fmab
 from experiments import common, differences
-from fmab_jax.core import exchanges as exchange
-from fmab_jax.core import graphs
+from fmab_jax.parts import exchanges as exchange
+from fmab_jax.parts import graphs
 
 AGENTS, ARMS = 50, 100
 EPSILON = 1

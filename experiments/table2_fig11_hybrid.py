@@ -17,8 +17,8 @@ import xarray as xr
 
 import fmab_jax as fmab
 from experiments import common, differences, pictures
-from fmab_jax.core import exchanges as exchange
-from fmab_jax.core import graphs
+from fmab_jax.parts import exchanges as exchange
+from fmab_jax.parts import graphs
 from fmab_jax.plots import style
 
 AGENTS, ARMS = 100, 100

@@ -20,7 +20,7 @@ from jaxtyping import Float
 import fmab_jax as fmab
 from experiments import common
 from fmab_jax.analysis.bands import lost_interval
-from fmab_jax.core import evidence
+from fmab_jax.sampling import evidence
 
 HORIZON = 10**5
 # Three arms that nothing but luck tells apart. Runs for each seed of the other experiments.

@@ -13,23 +13,23 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
-from fmab_jax.core import arrays
-from fmab_jax.core.curves import NEVER, Curves, Line, draw_line
-from fmab_jax.core.instances import Instance
-from fmab_jax.core.outputs import (
+from fmab_jax.draws import ByAgent, Draws
+from fmab_jax.draws.base import Arms, Round
+from fmab_jax.parts.instances import Instance
+from fmab_jax.parts.mechanisms.base import Mechanism
+from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.outputs import (
     Accumulator,
     Stretch,
     accumulate_segments,
     finish_accumulators,
     start_accumulators,
 )
-from fmab_jax.core.segments import Ends, grow
-from fmab_jax.core.shapes import STATIC, Integer, PerArm, PerRow, PyTree, Reals, Scalar, Truth
-from fmab_jax.core.trials import Outcome
-from fmab_jax.draws import ByAgent, Draws
-from fmab_jax.draws.base import Arms, Round
-from fmab_jax.mechanisms.base import Mechanism
-from fmab_jax.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.trials import Outcome
+from fmab_jax.sampling import arrays
+from fmab_jax.sampling.curves import NEVER, Curves, Line, draw_line
+from fmab_jax.sampling.segments import Ends, grow
+from fmab_jax.sampling.shapes import STATIC, Integer, PerArm, PerRow, PyTree, Reals, Scalar, Truth
 
 
 class Epoch(NamedTuple):

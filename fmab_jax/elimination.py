@@ -23,16 +23,16 @@ from fmab_jax.accounts import (
     start_run,
 )
 from fmab_jax.accounts import Epoch as Epoch
-from fmab_jax.core import arrays, keys
-from fmab_jax.core.curves import Line, start_curves
-from fmab_jax.core.instances import Instance
-from fmab_jax.core.rare import map_distinct
-from fmab_jax.core.segments import Ends, reward_keys
-from fmab_jax.core.shapes import Integer, PyTree, Reals, Scalar
-from fmab_jax.core.trials import Outcome, checked
 from fmab_jax.draws import Draws
 from fmab_jax.draws.base import Arms, Round, map_constants
 from fmab_jax.layouts import choose
+from fmab_jax.parts.instances import Instance
+from fmab_jax.parts.trials import Outcome, checked
+from fmab_jax.sampling import arrays, keys
+from fmab_jax.sampling.curves import Line, start_curves
+from fmab_jax.sampling.rare import map_distinct
+from fmab_jax.sampling.segments import Ends, reward_keys
+from fmab_jax.sampling.shapes import Integer, PyTree, Reals, Scalar
 
 
 def run(

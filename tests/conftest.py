@@ -42,7 +42,7 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 # Ruff would write one name a line.
 # fmt: off
 ARRAYS = (
-    "accounts", "algorithms", "core", "draws", "elimination", "layouts", "run", "analysis.audit",
+    "accounts", "algorithms", "draws", "elimination", "layouts", "run", "analysis.audit",
     "analysis.device_summary", "analysis.epochs", "analysis.events", "analysis.exposures",
     "analysis.pulls", "analysis.theory", "analysis.uploads",
 )
@@ -66,10 +66,10 @@ WAITING = (
 # The files that take longest, in this order; what is short fills the gaps at the end.
 LONGEST = (
     *("cli/test_sweep.py", "run/test_simulate.py", "algorithms/test_arena.py"),
-    *("core/test_rewards.py", "core/test_samplers.py", "algorithms/test_elimination.py"),
+    *("parts/test_rewards.py", "sampling/test_samplers.py", "algorithms/test_elimination.py"),
     *("cli/test_main.py", "algorithms/test_index.py", "analysis/test_audit.py"),
     *("experiments/test_experiments.py", "plots/test_kinds.py", "test_docs.py", "test_plugs.py"),
-    *("core/test_problems.py", "sweeps/test_results.py", "test_examples.py"),
+    *("parts/test_problems.py", "sweeps/test_results.py", "test_examples.py"),
 )
 
 
@@ -131,11 +131,11 @@ def _lay_out(item: pytest.Item) -> None:
 def _forget_plugins() -> Iterator[None]:
     """Restores the plug-ins that are known, so that no file of tests leaves one to the next."""
     from fmab_jax.algorithms import base
-    from fmab_jax.core import plugins
-    from fmab_jax.core.laws import LAWS_BY_NAME
-    from fmab_jax.core.presences import PRESENCES
-    from fmab_jax.core.worlds import WORLDS
-    from fmab_jax.mechanisms import MECHANISMS
+    from fmab_jax.parts import plugins
+    from fmab_jax.parts.laws import LAWS_BY_NAME
+    from fmab_jax.parts.mechanisms import MECHANISMS
+    from fmab_jax.parts.presences import PRESENCES
+    from fmab_jax.parts.worlds import WORLDS
 
     tables = [base._loaded, LAWS_BY_NAME, *(x._loaded for x in (MECHANISMS, PRESENCES, WORLDS))]
     tables += [plugins._sources, plugins._modules]

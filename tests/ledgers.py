@@ -3,10 +3,10 @@
 import numpy as np
 
 from fmab_jax.analysis.accountant import leak
-from fmab_jax.core.exchanges import Viewer
-from fmab_jax.core.ledgers import Disclosure, Noise
-from fmab_jax.mechanisms.gaussian import Gaussian
 from fmab_jax.parameters import ViewKind
+from fmab_jax.parts.exchanges import Viewer
+from fmab_jax.parts.mechanisms.gaussian import Gaussian
+from fmab_jax.records.ledger import Disclosure, Noise
 from fmab_jax.run.facts import Ledger, write_ledger
 
 KINDS = {"sums": ViewKind.SUM, "actions": ViewKind.ACTIONS}

@@ -9,9 +9,9 @@ import numpy as np
 
 import fmab_jax as fmab
 from fmab_jax.algorithms.families.index import first_best
-from fmab_jax.core.exchanges import SERVER, Meter
-from fmab_jax.core.rewards import FiniteSupport
 from fmab_jax.parameters import Real, Whole
+from fmab_jax.parts.exchanges import SERVER, Meter
+from fmab_jax.parts.rewards import FiniteSupport
 
 UPLINK = Meter("uplink", "peer", True, "agents to their relays")
 

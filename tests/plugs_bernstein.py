@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 import fmab_jax as fmab
-from fmab_jax.core.exchanges import server
+from fmab_jax.parts.exchanges import server
 
 
 @dataclass(frozen=True)

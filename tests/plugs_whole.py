@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import fmab_jax as fmab
-from fmab_jax.core import keys
 from fmab_jax.parameters import Real, Whole
+from fmab_jax.sampling import keys
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,7 @@ def _names(inputs: set[str]) -> dict[str, Any]:
 
     import fmab_jax as fmab
     from fmab_jax.algorithms.base import load_plugin
-    from fmab_jax.core import exchanges
+    from fmab_jax.parts import exchanges
 
     return {
         **{"fmab": fmab, "exchanges": exchanges, "np": np, "nx": nx, "xr": xr},

@@ -14,8 +14,8 @@ import xarray as xr
 from refusals import refused
 
 import fmab_jax as fmab
-from fmab_jax.core import graphs
 from fmab_jax.limits import Share
+from fmab_jax.parts import graphs
 from fmab_jax.run import compilation
 
 NAN, INF = math.nan, math.inf

@@ -19,8 +19,8 @@ import pytest
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
 from fmab_jax.cli import main, options
-from fmab_jax.core import evidence
 from fmab_jax.run.contract import PROMISES
+from fmab_jax.sampling import evidence
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

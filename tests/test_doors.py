@@ -13,9 +13,9 @@ import fmab_jax as fmab
 from fmab_jax import resources
 from fmab_jax.algorithms.base import find_by_name
 from fmab_jax.cli.main import main
-from fmab_jax.core import problems
 from fmab_jax.errors import Refusal
 from fmab_jax.limits import Share
+from fmab_jax.records import problem as problems
 
 # Which values which doors of tests/doors.py let in; all else is refused.
 LET_IN = json.loads(Path(doors.__file__).with_suffix(".json").read_text("utf-8"))

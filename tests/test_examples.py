@@ -16,7 +16,7 @@ import pytest
 
 import fmab_jax as fmab
 from fmab_jax.analysis import accountant, theory
-from fmab_jax.core import graphs
+from fmab_jax.parts import graphs
 
 # What the pages name besides, by where it is.
 BESIDES = (

@@ -30,7 +30,7 @@ def test_there_are_mutants_of_every_room():
 
 def test_a_mutant_that_no_longer_fits_is_an_error():
     """Would catch a runner that runs the unchanged sources and calls that a mutant that lived."""
-    file = "fmab_jax/core/curves.py"
+    file = "fmab_jax/sampling/curves.py"
     for old in ("nowhere in the file", "slot"):
         with pytest.raises(LookupError, match=file):
             Mutant(file, old, "x", "why").applied()

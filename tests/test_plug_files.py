@@ -15,7 +15,7 @@ import scipy.stats
 import fmab_jax as fmab
 from fmab_jax.algorithms.base import load_plugin
 from fmab_jax.cli.main import main
-from fmab_jax.core.scope import own_settings
+from fmab_jax.sampling.scope import own_settings
 
 
 def test_bernstein_drops_what_numpy_drops():

@@ -29,14 +29,14 @@ from fmab_jax.algorithms import base
 from fmab_jax.algorithms.base import Disclosure, Noise
 from fmab_jax.analysis import conformance
 from fmab_jax.cli.main import main
-from fmab_jax.core import laws, plugins
-from fmab_jax.core.presences import PRESENCES
-from fmab_jax.core.trials import Outcome
-from fmab_jax.core.worlds import WORLDS
 from fmab_jax.errors import Refusal
-from fmab_jax.mechanisms import MECHANISMS
-from fmab_jax.mechanisms.laplace import LAPLACE
 from fmab_jax.parameters import Word, parameters_of
+from fmab_jax.parts import laws, plugins
+from fmab_jax.parts.mechanisms import MECHANISMS
+from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.presences import PRESENCES
+from fmab_jax.parts.trials import Outcome
+from fmab_jax.parts.worlds import WORLDS
 from fmab_jax.run import batches, compilation, resources
 from fmab_jax.run.contract import PROMISES
 from fmab_jax.sweeps.study import state
@@ -169,7 +169,7 @@ class Bare(fmab.Algorithm):
         return {"algorithm": "bare", "last": self.last}
 
     def exchange(self, agents):
-        return fmab.core.exchanges.alone(agents)
+        return fmab.parts.exchanges.alone(agents)
 
     def bind(self, problem, horizon, **_):
         return BareTrial(self.regret, self.last, np.int64(horizon))
@@ -289,7 +289,7 @@ def test_every_promise_is_broken_by_a_plug_in(monkeypatch):
     laws_looked_at = []
     monkeypatch.setattr(conformance, "check_everywhere", laws_looked_at.append)
     fmab.check_algorithm(fmab.ucb1(), PROBLEM, horizon=5, seeds=8)
-    assert laws_looked_at == [PROBLEM.rewards]  # tests/core/test_laws.py: what it finds
+    assert laws_looked_at == [PROBLEM.rewards]  # tests/parts/test_laws.py: what it finds
     first = jax.devices()[0]
     monkeypatch.setattr(conformance, "checked_devices", lambda _: (first, first))
     run_trials = batches.run_trials
@@ -322,7 +322,7 @@ def elimination(**more):
     """Returns a small elimination with functions of its own."""
     usual = {
         "name": "own",
-        "exchange": lambda self, agents: fmab.core.exchanges.server(agents),
+        "exchange": lambda self, agents: fmab.parts.exchanges.server(agents),
         "pulls_per_arm": staticmethod(lambda epoch: epoch.previous + 5.0),
         "radius": staticmethod(lambda epoch: 1.0 / jnp.sqrt(epoch.pulls)),
     }
@@ -331,7 +331,7 @@ def elimination(**more):
 
 def test_an_exchange_of_other_agents_is_refused():
     """Would catch a table that is not of the problem's agents."""
-    algorithm = elimination(exchange=lambda self, agents: fmab.core.exchanges.server(agents + 1))
+    algorithm = elimination(exchange=lambda self, agents: fmab.parts.exchanges.server(agents + 1))
     refuses("Own.exchange", fmab.simulate, algorithm, FEW, 60, 8)
 
 
@@ -468,7 +468,7 @@ class Helped(fmab.Elimination):
     name = "helped"
 
     def exchange(self, agents):
-        return fmab.core.exchanges.server(agents)
+        return fmab.parts.exchanges.server(agents)
 
     @staticmethod
     def pulls_per_arm(epoch):
@@ -582,7 +582,7 @@ PARTS = """\
 from dataclasses import dataclass
 import jax.numpy as jnp
 import fmab_jax as fmab
-from fmab_jax.core.rewards import FiniteSupport
+from fmab_jax.parts.rewards import FiniteSupport
 from fmab_test_parts.more import factor
 @dataclass(frozen=True)
 class Mine(fmab.cdp_mab):
@@ -591,7 +591,7 @@ class Mine(fmab.cdp_mab):
 class Noise(fmab.Mechanism):
     name, title, scales = "mine", "mine", True
     def sample(self, words, lane, scale, draw=0):
-        return factor() * scale * (fmab.core.keys.uniform(*words, lane, draw) - 0.5)
+        return factor() * scale * (fmab.sampling.keys.uniform(*words, lane, draw) - 0.5)
     def epsilon(self, scale, count, delta):
         return 1.0 / scale
 @dataclass(frozen=True)
@@ -700,7 +700,7 @@ def test_two_classes_of_one_name_are_two_mechanisms(monkeypatch):
             "@dataclasses.dataclass(frozen=True)\nclass Noise(fmab_jax.Mechanism):\n"
             "    name, title, scales = 'typed', 'typed', True\n"
             "    def sample(self, words, lane, scale, draw=0):\n"
-            "        return scale * (fmab_jax.core.keys.uniform(*words, lane, draw) - 0.5)\n"
+            "        return scale * (fmab_jax.sampling.keys.uniform(*words, lane, draw) - 0.5)\n"
             "    def epsilon(self, scale, count, delta):\n        return scaled(1.0 / scale)\n",
             names,
         )
@@ -720,7 +720,7 @@ def make_noise(factor):
         name, title, scales = "made", "made", True
 
         def sample(self, words, lane, scale, draw=0):
-            return factor * scale * (fmab.core.keys.uniform(*words, lane, draw) - 0.5)
+            return factor * scale * (fmab.sampling.keys.uniform(*words, lane, draw) - 0.5)
 
         def epsilon(self, scale, count, delta):
             return 1.0 / scale
@@ -743,7 +743,7 @@ def test_a_program_in_a_package_counts_with_its_neighbours(tmp_path, monkeypatch
     """Would catch `python -m package.program` for which an edit beside it does not count."""
     (tmp_path / "fmab_test_own").mkdir()
     monkeypatch.syspath_prepend(str(tmp_path))
-    program = "from fmab_jax.core import plugins\nfrom fmab_test_own import more\n"
+    program = "from fmab_jax.parts import plugins\nfrom fmab_test_own import more\n"
     program += "class Mine:\n    pass\nprint(plugins.source_digest(Mine))\n"
     for name, text in {"__init__": "", "program": program}.items():
         (tmp_path / f"fmab_test_own/{name}.py").write_text(text, encoding="utf-8")

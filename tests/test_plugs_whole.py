@@ -14,11 +14,11 @@ from refusals import refuses
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
 from fmab_jax.cli.main import main
-from fmab_jax.core import plugins
-from fmab_jax.core.presences import PRESENCES
-from fmab_jax.core.scope import own_settings
-from fmab_jax.core.worlds import WORLDS
-from fmab_jax.mechanisms import MECHANISMS
+from fmab_jax.parts import plugins
+from fmab_jax.parts.mechanisms import MECHANISMS
+from fmab_jax.parts.presences import PRESENCES
+from fmab_jax.parts.worlds import WORLDS
+from fmab_jax.sampling.scope import own_settings
 
 TABLES = base, MECHANISMS, WORLDS, PRESENCES
 FILE = str(Path(plugs_whole.__file__))

@@ -12,23 +12,23 @@ from jax.extend.core import Literal
 
 import fmab_jax as fmab
 from fmab_jax.algorithms.base import find_by_name
-from fmab_jax.core import arrays, curves
-from fmab_jax.core.backend import trace_for
-from fmab_jax.core.scope import own_settings
 from fmab_jax.draws import agent_sum, base
 from fmab_jax.parameters import Flag, parameters_of
 from fmab_jax.run import compilation, configs
+from fmab_jax.sampling import arrays, curves
+from fmab_jax.sampling.backend import trace_for
+from fmab_jax.sampling.scope import own_settings
 
 ALIKE = fmab.Problem.uniform(4, 5)
 DIFFER = fmab.Problem.heterogeneous(4, 5, 0.4)
 USUAL = {"epsilon": 0.5, "graph": "ring", "components": "4:path"}
 # One kernel computes a sampler from its uniform to its result, whatever the program around it.
-SAMPLERS = ("core/normal.py", "core/binomials.py", "core/samplers.py", "core/laplace.py")
-SAMPLERS += ("core/rewards/bernoulli.py", "algorithms/lazy_dp_ts.py")
+SAMPLERS = tuple(f"sampling/{name}.py" for name in ("normal", "binomials", "samplers", "laplace"))
+SAMPLERS += ("parts/rewards/bernoulli.py", "algorithms/lazy_dp_ts.py")
 # Their products are exact: of whole numbers, or with a power of two.
 EXACT = {
-    *(("core/arrays.py", name) for name in ("exact_parts", "exact_total")),
-    *(("core/evidence.py", name) for name in ("_log_largest", "choose_tilts.<locals>.pair")),
+    *(("sampling/arrays.py", name) for name in ("exact_parts", "exact_total")),
+    *(("sampling/evidence.py", name) for name in ("_log_largest", "choose_tilts.<locals>.pair")),
     *(("algorithms/dducb.py", name) for name in ("DDUCB.choose", "_locate_slot")),
     ("elimination.py", "plan_epoch"),
     ("algorithms/lazy_dp_ts.py", "LazyDPTS.update"),
@@ -38,8 +38,8 @@ EXACT = {
 # `vmap` and `jit` name these in place of what they call, which is named where nothing is mapped,
 # and in the layout of accelerators.
 CALLERS = {
-    ("core/rare.py", "rare"),
-    ("core/rare.py", "_make_packed.<locals>.rule"),
+    ("sampling/rare.py", "rare"),
+    ("sampling/rare.py", "_make_packed.<locals>.rule"),
     ("layouts/ragged.py", "Ragged._apply.<locals>.apply_to_arm"),
     None,
 }

@@ -240,7 +240,7 @@ _ROOMS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 # Rooms whose names follow from where they are defined.
 _BY_HOME = {"analysis": "analysis", "sweeps": "sweeps", "plots": "plots", "reports": "plots"}
 _BESIDES = (
-    *(f"core.graphs.{name}" for name in ("make", "components", "diameter")),
+    *(f"parts.graphs.{name}" for name in ("make", "components", "diameter")),
     *(f"analysis.theory.{name}" for name in ("bounds", "closed_form", "regret_curve", "epochs")),
     *(f"analysis.theory.{name}" for name in ("pair_failure", "crossover_epsilon")),
     *(f"analysis.theory.{name}" for name in ("lai_robbins", "private_lower_bound")),

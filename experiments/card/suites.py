@@ -26,10 +26,10 @@ from fmab_jax.algorithms.base import Algorithm, find_by_name
 from fmab_jax.algorithms.families.episodes import Episodes
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.analysis.privacy import LedgerRow, privacy_ledger
-from fmab_jax.core.exchanges import Viewer
-from fmab_jax.core.problems import Problem
 from fmab_jax.errors import Refusal, refuse
 from fmab_jax.parameters import ViewKind, parameters_of
+from fmab_jax.parts.exchanges import Viewer
+from fmab_jax.records.problem import Problem
 from fmab_jax.sweeps.subjects import RandomProblem
 
 FOLDER = Path(__file__).parent

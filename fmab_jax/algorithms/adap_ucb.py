@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from fmab_jax.algorithms.families.episodes import Episode, Episodes, Params
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.algorithms.kl_ucb import CLOSE, maximize_mean
-from fmab_jax.core.shapes import Integer, PerArm, Scalar
 from fmab_jax.parameters import NOT_NEGATIVE, Flag, parameter
+from fmab_jax.sampling.shapes import Integer, PerArm, Scalar
 
 
 class LastEpisode(NamedTuple):

@@ -24,27 +24,27 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.exchanges import Viewer as Viewer  # so that plug-ins import from here
-from fmab_jax.core.laws import LAWS_BY_NAME, check_class
-from fmab_jax.core.ledgers import Disclosure as Disclosure
-from fmab_jax.core.ledgers import Noise as Noise
-from fmab_jax.core.ledgers import adapt_to_absence, checked_rows, hide_by_one, list_viewers
-from fmab_jax.core.outputs import OF_RESULTS, Output
-from fmab_jax.core.per_agent import PerAgent
-from fmab_jax.core.plugins import code_of, defined_in, file_of, foreign_refused, source_digest
-from fmab_jax.core.plugins import imported as import_file
-from fmab_jax.core.plugins import imported_module as import_name
-from fmab_jax.core.presences import PRESENCES, Presence
-from fmab_jax.core.problems import Problem
-from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import Record
-from fmab_jax.core.trials import Trial
-from fmab_jax.core.worlds import WORLDS, World
 from fmab_jax.errors import PlainText, check_frozen_class, did_you_mean, real, refuse
-from fmab_jax.mechanisms import MECHANISMS, Mechanism
 from fmab_jax.parameters import Configurable, parameters_of
 from fmab_jax.parameters import ViewKind as ViewKind
+from fmab_jax.parts.exchanges import Exchange
+from fmab_jax.parts.exchanges import Viewer as Viewer  # so that plug-ins import from here
+from fmab_jax.parts.laws import LAWS_BY_NAME, check_class
+from fmab_jax.parts.mechanisms import MECHANISMS, Mechanism
+from fmab_jax.parts.outputs import OF_RESULTS, Output
+from fmab_jax.parts.per_agent import PerAgent
+from fmab_jax.parts.plugins import code_of, defined_in, file_of, foreign_refused, source_digest
+from fmab_jax.parts.plugins import imported as import_file
+from fmab_jax.parts.plugins import imported_module as import_name
+from fmab_jax.parts.presences import PRESENCES, Presence
+from fmab_jax.parts.rewards import Law
+from fmab_jax.parts.trials import Trial
+from fmab_jax.parts.worlds import WORLDS, World
+from fmab_jax.records.ledger import Disclosure as Disclosure
+from fmab_jax.records.ledger import Noise as Noise
+from fmab_jax.records.ledger import adapt_to_absence, checked_rows, hide_by_one, list_viewers
+from fmab_jax.records.problem import Problem
+from fmab_jax.sampling.shapes import Record
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 # Results, studies and problems use these names for something else.

@@ -9,10 +9,10 @@ import numpy as np
 
 from fmab_jax.algorithms.families.messages import participation_parameter
 from fmab_jax.algorithms.families.paper import PaperElimination
-from fmab_jax.core.exchanges import Exchange, server
-from fmab_jax.core.shapes import Record
 from fmab_jax.errors import refuse
 from fmab_jax.parameters import Real, parameter
+from fmab_jax.parts.exchanges import Exchange, server
+from fmab_jax.sampling.shapes import Record
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,12 @@ from jaxtyping import Array, Float
 
 from fmab_jax.algorithms.families.slots import Params, Slot, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import Consensus
-from fmab_jax.core import arrays, graphs
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.networks import graph_parameter, network
-from fmab_jax.core.shapes import ArmPerRow, PerRowArm, Scalar
 from fmab_jax.parameters import NOT_NEGATIVE, Flag, Real, parameter
+from fmab_jax.parts import graphs
+from fmab_jax.parts.exchanges import Exchange
+from fmab_jax.parts.networks import graph_parameter, network
+from fmab_jax.sampling import arrays
+from fmab_jax.sampling.shapes import ArmPerRow, PerRowArm, Scalar
 
 PairPerArm = Float[Array, "agent 2 arm"]
 
@@ -58,7 +59,7 @@ class DDUCB(Consensus):
     the estimate is the agent's first pulls, divided by K as in that code.
 
     Attributes:
-        graph: Who talks to whom; see `fmab_jax.core.graphs.make`.
+        graph: Who talks to whom; see `fmab_jax.parts.graphs.make`.
         accelerated: Whether steps are Chebyshev's; otherwise they are plain.
         eta: Factor of the confidence width; 2 is the value of the authors' code.
         sigma: Deviation that the width assumes of a reward; 1/2 covers rewards in [0, 1].

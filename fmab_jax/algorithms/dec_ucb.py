@@ -7,8 +7,8 @@ import jax.numpy as jnp
 
 from fmab_jax.algorithms.families.slots import Params, Slot, draw_arm, first_best
 from fmab_jax.algorithms.families.talking import Consensus
-from fmab_jax.core.networks import graph_parameter
-from fmab_jax.core.shapes import ArmPerRow, PerRowArm
+from fmab_jax.parts.networks import graph_parameter
+from fmab_jax.sampling.shapes import ArmPerRow, PerRowArm
 
 
 class State(NamedTuple):
@@ -39,7 +39,7 @@ class DecUCB(Consensus):
     numbers in every slot. Agents share their means.
 
     Attributes:
-        graph: Who talks to whom; see `fmab_jax.core.graphs.make`.
+        graph: Who talks to whom; see `fmab_jax.parts.graphs.make`.
 
     Example:
         After the first ten slots, each of the five edges of a ring has a link in every slot:

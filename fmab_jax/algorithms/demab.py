@@ -14,16 +14,16 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.families.private import Private, check_unit_rewards, epsilon_parameter
-from fmab_jax.core import arrays, keys, laplace, normal
-from fmab_jax.core.curves import extend, step
-from fmab_jax.core.exchanges import Exchange, View, Viewer, server
-from fmab_jax.core.instances import Instance
-from fmab_jax.core.ledgers import Disclosure
-from fmab_jax.core.problems import Problem
-from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import STATIC, Curve, Grid, Integer, PerArm, Scalar, Truth
-from fmab_jax.core.trials import Outcome
 from fmab_jax.parameters import ViewKind
+from fmab_jax.parts.exchanges import Exchange, View, Viewer, server
+from fmab_jax.parts.instances import Instance
+from fmab_jax.parts.rewards import Law
+from fmab_jax.parts.trials import Outcome
+from fmab_jax.records.ledger import Disclosure
+from fmab_jax.records.problem import Problem
+from fmab_jax.sampling import arrays, keys, laplace, normal
+from fmab_jax.sampling.curves import extend, step
+from fmab_jax.sampling.shapes import STATIC, Curve, Grid, Integer, PerArm, Scalar, Truth
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 from fmab_jax.algorithms.families.elimination import Epoch
 from fmab_jax.algorithms.families.messages import ForgettingElimination
 from fmab_jax.algorithms.families.private import list_secure_sum, list_shares
-from fmab_jax.core.exchanges import Exchange, View, Viewer, server
-from fmab_jax.core.ledgers import Disclosure
-from fmab_jax.core.shapes import Scalar
 from fmab_jax.parameters import GROWTH, parameter
+from fmab_jax.parts.exchanges import Exchange, View, Viewer, server
+from fmab_jax.records.ledger import Disclosure
+from fmab_jax.sampling.shapes import Scalar
 
 
 @dataclass(frozen=True)

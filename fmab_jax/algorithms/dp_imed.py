@@ -6,9 +6,9 @@ import jax.numpy as jnp
 
 from fmab_jax.algorithms.families.episodes import Episode, Params, Sums
 from fmab_jax.algorithms.families.growing import GrowingEpisodes, plan_slots
-from fmab_jax.core.arrays import rounded
-from fmab_jax.core.evidence import private_divergence
-from fmab_jax.core.shapes import Integer, Scalar
+from fmab_jax.sampling.arrays import rounded
+from fmab_jax.sampling.evidence import private_divergence
+from fmab_jax.sampling.shapes import Integer, Scalar
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from fmab_jax.algorithms.families.episodes import Episode, Params, Sums
 from fmab_jax.algorithms.families.growing import GrowingEpisodes, plan_slots
 from fmab_jax.algorithms.kl_ucb import maximize_mean
-from fmab_jax.core.evidence import largest_within
-from fmab_jax.core.shapes import Integer, Scalar
+from fmab_jax.sampling.evidence import largest_within
+from fmab_jax.sampling.shapes import Integer, Scalar
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 
 from fmab_jax.algorithms.families.elimination import Epoch
 from fmab_jax.algorithms.families.messages import ForgettingElimination
-from fmab_jax.core.exchanges import Exchange, alone
-from fmab_jax.core.shapes import Scalar
+from fmab_jax.parts.exchanges import Exchange, alone
+from fmab_jax.sampling.shapes import Scalar
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from fmab_jax.algorithms.families import tree
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.algorithms.families.slots import Params, Slot, at, first_best
 from fmab_jax.algorithms.gossip_ucb import GossipUCB, State, choose_arm, radius_factor, update_state
-from fmab_jax.core import arrays, normal
-from fmab_jax.core.exchanges import Exchange, Viewer
-from fmab_jax.core.ledgers import COMPUTED_HERE, Disclosure
-from fmab_jax.core.shapes import ArmPerRow, PerRowArm
 from fmab_jax.parameters import ViewKind
+from fmab_jax.parts.exchanges import Exchange, Viewer
+from fmab_jax.records.ledger import COMPUTED_HERE, Disclosure
+from fmab_jax.sampling import arrays, normal
+from fmab_jax.sampling.shapes import ArmPerRow, PerRowArm
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class FedUCB(GossipUCB, Private):
     Attributes:
         epsilon: Privacy of what neighbours see of an agent, for one changed reward; None for no
             noise.
-        graph: Who talks to whom; see `fmab_jax.core.graphs.make`.
+        graph: Who talks to whom; see `fmab_jax.parts.graphs.make`.
         radius: "theory" is the paper's; "scaled" divides it by sqrt(M) and is covered by no
             theorem.
 

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.algorithms.families.slots import Params, Slot, at, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import Recommending, share_out
-from fmab_jax.core.exchanges import PEER, Exchange, Viewer, neighbours
-from fmab_jax.core.networks import graph_parameter
-from fmab_jax.core.shapes import ArmPerRow, PerRowArm, Truth, TruthPerRowArm
 from fmab_jax.parameters import NOT_NEGATIVE, parameter
+from fmab_jax.parts.exchanges import PEER, Exchange, Viewer, neighbours
+from fmab_jax.parts.networks import graph_parameter
+from fmab_jax.sampling.shapes import ArmPerRow, PerRowArm, Truth, TruthPerRowArm
 
 
 class State(NamedTuple):
@@ -42,7 +42,7 @@ class GosInE(Recommending):
     pulled most in the phase: one integer, M links. Agents share their means.
 
     Attributes:
-        graph: Who may be asked; see `fmab_jax.core.graphs.make`.
+        graph: Who may be asked; see `fmab_jax.parts.graphs.make`.
         alpha: Factor of the confidence width; 4 is the authors' value.
 
     Example:

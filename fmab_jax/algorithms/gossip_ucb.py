@@ -11,11 +11,11 @@ from jaxtyping import Array
 
 from fmab_jax.algorithms.families.slots import Params, Slot, at, draw_arm, first_best
 from fmab_jax.algorithms.families.talking import OnGraph
-from fmab_jax.core.exchanges import Exchange, Meter, neighbours
-from fmab_jax.core.networks import graph_parameter
-from fmab_jax.core.rare import anywhere
-from fmab_jax.core.shapes import ArmPerRow, PerRow, PerRowArm, Scalar
 from fmab_jax.parameters import Choice, parameter
+from fmab_jax.parts.exchanges import Exchange, Meter, neighbours
+from fmab_jax.parts.networks import graph_parameter
+from fmab_jax.sampling.rare import anywhere
+from fmab_jax.sampling.shapes import ArmPerRow, PerRow, PerRowArm, Scalar
 
 GOSSIP = Meter("gossip", "peer", True, "pairs that average estimates")
 COUNTS = Meter("counts", "peer", False, "edges that carry counts")
@@ -60,7 +60,7 @@ class GossipUCB(OnGraph):
     exchange has the same links in every round.
 
     Attributes:
-        graph: Who talks to whom; see `fmab_jax.core.graphs.make`.
+        graph: Who talks to whom; see `fmab_jax.parts.graphs.make`.
         radius: "theory" is the paper's, with which agents explore as if M times as long; "scaled"
             divides it by sqrt(M), which gives UCB1's width and is covered by no theorem.
 

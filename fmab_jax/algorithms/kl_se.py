@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from fmab_jax.algorithms.families.likelihood import LikelihoodElimination
 from fmab_jax.algorithms.families.messages import participation_parameter
 from fmab_jax.algorithms.families.private import list_secure_sum, list_shares, secure_parameter
-from fmab_jax.core.exchanges import Exchange, View, Viewer, server
-from fmab_jax.core.ledgers import Disclosure
 from fmab_jax.errors import refuse
-from fmab_jax.mechanisms.laplace import LAPLACE
 from fmab_jax.parameters import Flag, parameter
+from fmab_jax.parts.exchanges import Exchange, View, Viewer, server
+from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.records.ledger import Disclosure
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from jaxtyping import Array, Bool
 
 from fmab_jax.algorithms.families.slots import Params, Slot, at, first_best
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
-from fmab_jax.core import arrays, normal
-from fmab_jax.core.shapes import ArmPerRow, PerRow, PerRowArm, Scalar
 from fmab_jax.parameters import NOT_NEGATIVE, parameter
+from fmab_jax.sampling import arrays, normal
+from fmab_jax.sampling.shapes import ArmPerRow, PerRow, PerRowArm, Scalar
 
 # Newton's method has an error below 1e-9 after six steps from this start.
 _STEPS = 8

@@ -11,9 +11,9 @@ from jaxtyping import Array
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.algorithms.families.slots import Params, Slot, first_best
-from fmab_jax.core import keys, laplace, normal
-from fmab_jax.core.rare import anywhere
-from fmab_jax.core.shapes import ArmPerRow, PerRowArm
+from fmab_jax.sampling import keys, laplace, normal
+from fmab_jax.sampling.rare import anywhere
+from fmab_jax.sampling.shapes import ArmPerRow, PerRowArm
 
 
 class Buffers(NamedTuple):

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 
 from fmab_jax.algorithms.families.slots import Params, Slot, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import Recommending, share_out
-from fmab_jax.core import graphs
-from fmab_jax.core.exchanges import PEER, Exchange, Viewer, neighbours
-from fmab_jax.core.networks import graph_parameter
-from fmab_jax.core.shapes import ArmPerRow, PerRow, PerRowArm, Truth, TruthPerRowArm
+from fmab_jax.parts import graphs
+from fmab_jax.parts.exchanges import PEER, Exchange, Viewer, neighbours
+from fmab_jax.parts.networks import graph_parameter
+from fmab_jax.sampling.shapes import ArmPerRow, PerRow, PerRowArm, Truth, TruthPerRowArm
 
 
 class State(NamedTuple):
@@ -46,7 +46,7 @@ class LCCUCB(Recommending):
     choice. On a complete graph both are the same.
 
     Attributes:
-        graph: Who talks to whom, None for all; see `fmab_jax.core.graphs.make`.
+        graph: Who talks to whom, None for all; see `fmab_jax.parts.graphs.make`.
 
     Example:
         Seven epochs fit into the horizon. Each ends with a link for every pair of agents.

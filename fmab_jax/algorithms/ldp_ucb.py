@@ -7,13 +7,13 @@ import jax.numpy as jnp
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.algorithms.families.slots import Params, Slot, Tally, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
-from fmab_jax.core import arrays, laplace
-from fmab_jax.core.exchanges import Exchange, Viewer
-from fmab_jax.core.ledgers import Disclosure
-from fmab_jax.core.shapes import ArmPerRow, PerRow
-from fmab_jax.mechanisms.bits import BITS
-from fmab_jax.mechanisms.laplace import LAPLACE
 from fmab_jax.parameters import Flag, ViewKind, parameter
+from fmab_jax.parts.exchanges import Exchange, Viewer
+from fmab_jax.parts.mechanisms.bits import BITS
+from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.records.ledger import Disclosure
+from fmab_jax.sampling import arrays, laplace
+from fmab_jax.sampling.shapes import ArmPerRow, PerRow
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from fmab_jax.algorithms.families.paper import PaperElimination
-from fmab_jax.core.exchanges import Exchange, alone
+from fmab_jax.parts.exchanges import Exchange, alone
 
 
 @dataclass(frozen=True)

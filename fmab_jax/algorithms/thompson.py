@@ -7,10 +7,10 @@ import jax.numpy as jnp
 from fmab_jax.algorithms.base import noiseless_ledger
 from fmab_jax.algorithms.families.slots import Params, Slot, Tally, first_best
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
-from fmab_jax.core import normal
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.ledgers import Disclosure
-from fmab_jax.core.shapes import ArmPerRow
+from fmab_jax.parts.exchanges import Exchange
+from fmab_jax.records.ledger import Disclosure
+from fmab_jax.sampling import normal
+from fmab_jax.sampling.shapes import ArmPerRow
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from fmab_jax.algorithms.families import tree
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.algorithms.families.slots import Params, Slot, at, first_best
-from fmab_jax.core.arrays import rounded
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.ledgers import COMPUTED_HERE, Disclosure
-from fmab_jax.core.shapes import ArmPerRow, PerRowArm
 from fmab_jax.parameters import Flag, Real, parameter
+from fmab_jax.parts.exchanges import Exchange
+from fmab_jax.records.ledger import COMPUTED_HERE, Disclosure
+from fmab_jax.sampling.arrays import rounded
+from fmab_jax.sampling.shapes import ArmPerRow, PerRowArm
 
 
 class State(NamedTuple):

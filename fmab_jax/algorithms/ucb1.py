@@ -6,8 +6,8 @@ import jax.numpy as jnp
 
 from fmab_jax.algorithms.families.slots import Params, Slot, Tally, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
-from fmab_jax.core.shapes import ArmPerRow
 from fmab_jax.parameters import NOT_NEGATIVE, parameter
+from fmab_jax.sampling.shapes import ArmPerRow
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ import jax.numpy as jnp
 
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.algorithms.families.slots import Params, Slot, Tally, first_best
-from fmab_jax.core.exchanges import Exchange, Viewer
-from fmab_jax.core.ledgers import Disclosure
-from fmab_jax.core.shapes import ArmPerRow
 from fmab_jax.parameters import ViewKind
+from fmab_jax.parts.exchanges import Exchange, Viewer
+from fmab_jax.records.ledger import Disclosure
+from fmab_jax.sampling.shapes import ArmPerRow
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ import math
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from fmab_jax.core.exchanges.table import AGENTS_MAX
-from fmab_jax.core.ledgers import Disclosure, Noise
 from fmab_jax.errors import count, real
-from fmab_jax.mechanisms import DELTA as DELTA
-from fmab_jax.mechanisms.gaussian import gaussian_epsilon
-from fmab_jax.mechanisms.laplace import LAPLACE
-from fmab_jax.mechanisms.laplace_shares import find_share_epsilon
 from fmab_jax.parameters import ViewKind
+from fmab_jax.parts.exchanges.table import AGENTS_MAX
+from fmab_jax.parts.mechanisms import DELTA as DELTA
+from fmab_jax.parts.mechanisms.gaussian import gaussian_epsilon
+from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.mechanisms.laplace_shares import find_share_epsilon
+from fmab_jax.records.ledger import Disclosure, Noise
 
 LEAST_DELTA = 1e-12
 """Smallest delta that double precision resolves."""
@@ -126,9 +126,9 @@ def noise_epsilon(noises: tuple[Noise, ...], delta: float) -> float:
         holds without delta.
 
         >>> from fmab_jax.analysis.accountant import noise_epsilon
-        >>> from fmab_jax.core.ledgers import Noise
-        >>> from fmab_jax.mechanisms.bits import BITS
-        >>> from fmab_jax.mechanisms.laplace import LAPLACE
+        >>> from fmab_jax.records.ledger import Noise
+        >>> from fmab_jax.parts.mechanisms.bits import BITS
+        >>> from fmab_jax.parts.mechanisms.laplace import LAPLACE
         >>> [round(noise_epsilon((Noise(BITS, 1.0, n),), 1e-6), 3) for n in (1, 50)]
         [1.0, 0.749]
         >>> round(noise_epsilon((Noise(LAPLACE, 1.0, shares=(1, 2)),), 1e-3), 2)

@@ -22,13 +22,13 @@ from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis.accountant import LEAST_DELTA, epsilon_at
 from fmab_jax.analysis.events import VIEWS, Numbers, Rule, Stream, bound_epsilon, choose_event
 from fmab_jax.analysis.exposures import Exposure, Unseen, list_exposures
-from fmab_jax.core import keys
-from fmab_jax.core.exchanges.table import AGENTS_MAX
-from fmab_jax.core.ledgers import describe_viewer
-from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import choice, count, real, refuse
+from fmab_jax.parts.exchanges.table import AGENTS_MAX
+from fmab_jax.records.ledger import describe_viewer
 from fmab_jax.run.configs import build_exchange
 from fmab_jax.run.contract import check_statements
+from fmab_jax.sampling import keys
+from fmab_jax.sampling.scope import own_settings
 
 RUNS, LEVEL = 2_000_000, 1e-6
 """Default runs of each data set, and default chance that any bound is wrong."""

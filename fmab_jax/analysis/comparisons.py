@@ -26,8 +26,8 @@ from fmab_jax.analysis.questions import list_differences, write_label
 from fmab_jax.analysis.rows import find_places
 from fmab_jax.analysis.statements import Comparison, Participant, Question
 from fmab_jax.analysis.tables import check_result
-from fmab_jax.core.shapes import Record
 from fmab_jax.errors import real, refuse
+from fmab_jax.sampling.shapes import Record
 
 
 class _Run(NamedTuple):

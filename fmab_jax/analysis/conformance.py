@@ -12,17 +12,17 @@ import numpy as np
 from jax.tree_util import tree_leaves_with_path
 
 from fmab_jax.algorithms.base import Algorithm
-from fmab_jax.core.curves import MAX_POINTS
-from fmab_jax.core.problems import Problem
-from fmab_jax.core.rewards.contract import check_everywhere
-from fmab_jax.core.shapes import PyTree
-from fmab_jax.core.trials import Outcome
-from fmab_jax.core.worlds.contract import check_world
 from fmab_jax.errors import count, refuse
+from fmab_jax.parts.rewards.contract import check_everywhere
+from fmab_jax.parts.trials import Outcome
+from fmab_jax.parts.worlds.contract import check_world
+from fmab_jax.records.problem import Problem
 from fmab_jax.run import batches, compilation
 from fmab_jax.run.configs import Config, bind, check_types, pad_agents
 from fmab_jax.run.contract import PROMISES, raise_breach, refuse_errors
 from fmab_jax.run.resources import checked_devices
+from fmab_jax.sampling.curves import MAX_POINTS
+from fmab_jax.sampling.shapes import PyTree
 
 # Rounding of a regret that is summed over many slots.
 _ROUNDING = 1e-9

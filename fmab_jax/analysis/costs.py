@@ -13,11 +13,11 @@ from fmab_jax.algorithms.base import Algorithm, collect_algorithms
 from fmab_jax.analysis.accountant import DELTA, epsilon_at, leak
 from fmab_jax.analysis.budgets import is_priced
 from fmab_jax.analysis.words import write_number
-from fmab_jax.core.shapes import Record
 from fmab_jax.errors import choice, price, refuse
 from fmab_jax.parameters import VIEWS, ViewKind
 from fmab_jax.run.attributes import parse_study
 from fmab_jax.run.facts import Ledger, read_ledger
+from fmab_jax.sampling.shapes import Record
 
 if TYPE_CHECKING:
     from fmab_jax.analysis.statements import Participant

@@ -11,7 +11,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from fmab_jax.analysis.summary import ROWS, Moments, multiply_exactly
-from fmab_jax.core.scope import own_settings
+from fmab_jax.sampling.scope import own_settings
 
 
 def compute_moments(curves: Array, *, full: bool = True) -> list[Moments]:

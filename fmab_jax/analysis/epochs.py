@@ -19,9 +19,9 @@ from jaxtyping import Array, Float, Int
 from numpy.typing import ArrayLike
 
 from fmab_jax.algorithms.families import schedule
-from fmab_jax.core.evidence import private_divergence
-from fmab_jax.core.instances import TIE
 from fmab_jax.errors import count, flag, privacy, real, refuse
+from fmab_jax.parts.instances import TIE
+from fmab_jax.sampling.evidence import private_divergence
 
 # More than any horizon has room for: epoch 64 of the doubling schedule takes over 10^30 pulls.
 _EPOCHS = 64

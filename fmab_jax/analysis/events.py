@@ -14,7 +14,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from fmab_jax.analysis.bands import clopper_pearson
-from fmab_jax.core.problems import Problem
+from fmab_jax.records.problem import Problem
 
 VIEWS = ("messages", "sums", "actions")
 """Views: single messages or released rewards; sums over agents; arms that are pulled."""

@@ -21,10 +21,10 @@ from fmab_jax.algorithms.families.episodes import Episodes, EpisodesTrial
 from fmab_jax.analysis.events import VIEWS, Numbers, Stream, make_zero_problem
 from fmab_jax.analysis.pulls import expose_releases, expose_rounds, expose_slots
 from fmab_jax.analysis.uploads import expose_uploads
-from fmab_jax.core.exchanges import Exchange, View
-from fmab_jax.core.ledgers import describe_viewer
-from fmab_jax.core.shapes import PyTree
+from fmab_jax.parts.exchanges import Exchange, View
+from fmab_jax.records.ledger import describe_viewer
 from fmab_jax.run.contract import refuse_errors
+from fmab_jax.sampling.shapes import PyTree
 
 
 @runtime_checkable
@@ -86,7 +86,7 @@ def list_exposures(
 ) -> tuple[list[Exposure], list[Unseen]]:
     """Returns exposures for the rows of a ledger in some views, and the rows without one.
 
-    Call it in `fmab_jax.core.scope.own_settings`.
+    Call it in `fmab_jax.sampling.scope.own_settings`.
     """
     exposures: dict[_Way, Exposure] = {}
     unseen = []

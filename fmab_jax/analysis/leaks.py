@@ -9,11 +9,11 @@ from typing import Any, NoReturn
 from fmab_jax.algorithms.base import Algorithm, collect_algorithms, find_by_name
 from fmab_jax.analysis.accountant import DELTA, Leak, check_delta, leak
 from fmab_jax.analysis.privacy import list_disclosures
-from fmab_jax.core.presences import Presence
 from fmab_jax.errors import Refusal, choice, real, refuse
-from fmab_jax.mechanisms import MECHANISMS
-from fmab_jax.mechanisms.laplace import LAPLACE
 from fmab_jax.parameters import VIEWS, ViewKind, parameters_of
+from fmab_jax.parts.mechanisms import MECHANISMS
+from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.presences import Presence
 from fmab_jax.run.contract import refuse_errors
 
 NOISE = ("epsilon_message", "epsilon")

@@ -34,10 +34,10 @@ from fmab_jax.analysis.words import (
     write_short,
     write_tick,
 )
-from fmab_jax.core.shapes import Record
 from fmab_jax.errors import choice, flag, parse_number
 from fmab_jax.parameters import VIEWS, parameters_of
 from fmab_jax.run.attributes import json_attr
+from fmab_jax.sampling.shapes import Record
 
 FORMATS = ("text", "latex", "html", "markdown", "csv")
 """How a table can be written; "text" is for terminals."""

@@ -29,16 +29,16 @@ from fmab_jax.algorithms.families.messages import NoisyMessages
 from fmab_jax.analysis.accountant import DELTA, check_delta, epsilon_at, leak_terms
 from fmab_jax.analysis.accountant import laplace_sum_epsilon as laplace_sum_epsilon
 from fmab_jax.analysis.words import read_ledgers, write_label, write_number
-from fmab_jax.core.binomials import MAX_TRIALS
-from fmab_jax.core.exchanges import Viewer
-from fmab_jax.core.exchanges.table import AGENTS_MAX
-from fmab_jax.core.ledgers import Disclosure, Noise, describe_viewer
-from fmab_jax.core.presences import PRESENCES, Presence
 from fmab_jax.errors import count, flag, refuse
 from fmab_jax.parameters import ViewKind
+from fmab_jax.parts.exchanges import Viewer
+from fmab_jax.parts.exchanges.table import AGENTS_MAX
+from fmab_jax.parts.presences import PRESENCES, Presence
+from fmab_jax.records.ledger import Disclosure, Noise, describe_viewer
 from fmab_jax.run.configs import build_exchange
 from fmab_jax.run.contract import refuse_errors
 from fmab_jax.run.facts import read_ledger
+from fmab_jax.sampling.binomials import MAX_TRIALS
 
 _WIDTH = 80
 _CHANGED_ARM = (

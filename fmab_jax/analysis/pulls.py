@@ -19,14 +19,14 @@ from fmab_jax.algorithms.families.episodes import Episodes, EpisodesTrial
 from fmab_jax.analysis import events
 from fmab_jax.analysis.events import ARM, ARMS, UPLOADS, Numbers, Stream
 from fmab_jax.analysis.uploads import Schedule, count_rounds, make_instance, plan_rounds
-from fmab_jax.core import keys
-from fmab_jax.core.backend import trace_by_default
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.instances import Instance
-from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import Integer, PerArm, Scalar
 from fmab_jax.draws import ByAgent
 from fmab_jax.errors import format_quantity
+from fmab_jax.parts.exchanges import Exchange
+from fmab_jax.parts.instances import Instance
+from fmab_jax.parts.rewards import Law
+from fmab_jax.sampling import keys
+from fmab_jax.sampling.backend import trace_by_default
+from fmab_jax.sampling.shapes import Integer, PerArm, Scalar
 
 # Slots of a run of index policies or episodes. Elimination decides in one of its first rounds in
 # which the gap can exceed the radius.

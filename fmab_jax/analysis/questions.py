@@ -11,8 +11,8 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis import words
-from fmab_jax.core.shapes import Record
 from fmab_jax.run.attributes import parse_study
+from fmab_jax.sampling.shapes import Record
 
 ALL_PAIRS = 5
 """Up to this number, all pairs are compared; beyond it, one parameter varies at a time."""

@@ -13,9 +13,9 @@ import xarray as xr
 from fmab_jax.analysis import budgets, costs
 from fmab_jax.analysis.tables import add_leaks, final_table, list_scalar_outputs
 from fmab_jax.analysis.words import is_number
-from fmab_jax.core.shapes import Record
 from fmab_jax.errors import did_you_mean, parse_number, refuse
 from fmab_jax.parameters import VIEWS
+from fmab_jax.sampling.shapes import Record
 
 # Short names of columns, besides the swept parameters.
 _SHORT = {"regret": "regret", "rounds": "rounds_made", "cost": "cost", "seeds": "seeds"}

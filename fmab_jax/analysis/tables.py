@@ -18,10 +18,10 @@ from fmab_jax.analysis.bands import (
     student_critical,
 )
 from fmab_jax.analysis.costs import LEAKS, communication_cost, list_prices, read_cell_ledger
-from fmab_jax.core.shapes import Record
 from fmab_jax.errors import choice, price, real, refuse
 from fmab_jax.parameters import VIEWS, ViewKind
 from fmab_jax.run.attributes import json_attr
+from fmab_jax.sampling.shapes import Record
 
 _ENDS = ("_lower", "_upper")
 _COUNTS = ("seeds", *EVENTS, "undecided")

@@ -31,8 +31,8 @@ from fmab_jax.analysis.epochs import epochs as epochs
 from fmab_jax.analysis.epochs import lai_robbins as lai_robbins
 from fmab_jax.analysis.epochs import pair_failure as pair_failure
 from fmab_jax.analysis.epochs import private_lower_bound as private_lower_bound
-from fmab_jax.core.exchanges import Exchange
 from fmab_jax.errors import refuse
+from fmab_jax.parts.exchanges import Exchange
 
 
 class Bounds(NamedTuple):
@@ -121,7 +121,7 @@ def bounds(
 
     Args:
         gaps: [arm] best global mean minus the arm's, in [0, 1], one of them 0.
-        exchange: An `Exchange` from `fmab_jax.core.exchanges`, such as ``server(50, 0.4)``.
+        exchange: An `Exchange` from `fmab_jax.parts.exchanges`, such as ``server(50, 0.4)``.
         horizon: T, in slots, in [1, 10^12].
         epsilon: Privacy parameter > 0; None (or infinity) for no noise.
         rounds: Round budget R, or None.
@@ -133,7 +133,7 @@ def bounds(
 
     Example:
         >>> from fmab_jax.analysis import theory
-        >>> from fmab_jax.core.exchanges import server
+        >>> from fmab_jax.parts.exchanges import server
         >>> found = theory.bounds([0.0, 0.2, 0.4], server(5), horizon=10**6, epsilon=1.0)
         >>> found.rounds, found.best_arm_lost < 1e-6
         (3.0, True)
@@ -167,7 +167,7 @@ def regret_curve(
 
     Example:
         >>> from fmab_jax.analysis import theory
-        >>> from fmab_jax.core.exchanges import server
+        >>> from fmab_jax.parts.exchanges import server
         >>> gaps, times = [0.0, 0.2, 0.4], [10**4, 10**6]
         >>> curve = theory.regret_curve(times, gaps, server(5), horizon=10**6, epsilon=1.0)
         >>> whole = theory.bounds(gaps, server(5), 10**6, 1.0).regret
@@ -206,7 +206,7 @@ def closed_form(
         The printed shape is never sharper than what follows the schedule epoch by epoch:
 
         >>> from fmab_jax.analysis import theory
-        >>> from fmab_jax.core.exchanges import server
+        >>> from fmab_jax.parts.exchanges import server
         >>> given = [0.0, 0.2, 0.4], server(5), 10**6, 1.0
         >>> theory.closed_form(*given).regret >= theory.bounds(*given).regret
         True
@@ -242,7 +242,7 @@ def _build_model(
     heterogeneous: bool = False,
 ) -> _Model:
     if not isinstance(exchange, Exchange):
-        refuse("exchange", exchange, "from fmab_jax.core.exchanges", "use server(agents)")
+        refuse("exchange", exchange, "from fmab_jax.parts.exchanges", "use server(agents)")
     plan = plan_epochs(gaps, exchange.reporting, horizon, epsilon, rounds, schedule_gap)
     array, table = plan.gaps, plan.table
     K, reach = len(array), np.minimum.accumulate(4 * table.radius)

@@ -16,13 +16,13 @@ from fmab_jax.algorithms.base import Disclosure
 from fmab_jax.algorithms.families.elimination import Elimination, EliminationTrial
 from fmab_jax.analysis import events
 from fmab_jax.analysis.events import ARM, ARMS, Numbers, Stream
-from fmab_jax.core import keys
-from fmab_jax.core.backend import trace_by_default
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.instances import BoundProblem, Instance
-from fmab_jax.core.rare import table
 from fmab_jax.draws import ByAgent, Draws
 from fmab_jax.draws.base import Sums
+from fmab_jax.parts.exchanges import Exchange
+from fmab_jax.parts.instances import BoundProblem, Instance
+from fmab_jax.sampling import keys
+from fmab_jax.sampling.backend import trace_by_default
+from fmab_jax.sampling.rare import table
 
 PerRound = Float[Array, " round"]
 

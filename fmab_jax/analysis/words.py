@@ -15,8 +15,8 @@ from typing import SupportsInt, TypeGuard
 import xarray as xr
 
 from fmab_jax.algorithms.base import collect_algorithms
-from fmab_jax.core.ledgers import Disclosure
 from fmab_jax.parameters import ViewKind
+from fmab_jax.records.ledger import Disclosure
 from fmab_jax.run.attributes import json_attr
 from fmab_jax.run.facts import Ledger, read_ledger
 

@@ -24,10 +24,10 @@ class Options:
 def execute(call: Call) -> None:
     """Prints the table."""
     from fmab_jax.algorithms.base import list_algorithms
-    from fmab_jax.core.laws import usages
-    from fmab_jax.core.presences import PRESENCES
-    from fmab_jax.core.worlds import WORLDS
-    from fmab_jax.mechanisms import MECHANISMS
+    from fmab_jax.parts.laws import usages
+    from fmab_jax.parts.mechanisms import MECHANISMS
+    from fmab_jax.parts.presences import PRESENCES
+    from fmab_jax.parts.worlds import WORLDS
 
     keys = ("name", "source", "communication", "trusted")
     rows = [[*(x[key] for key in keys), ", ".join(x["parameters"])] for x in list_algorithms()]

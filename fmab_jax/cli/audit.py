@@ -71,7 +71,7 @@ def execute(call: Call[Options]) -> None:
     """Prints the table, and draws the figure."""
     from fmab_jax.analysis.audit import audit
     from fmab_jax.analysis.words import write_number, write_quantity
-    from fmab_jax.mechanisms import MECHANISMS
+    from fmab_jax.parts.mechanisms import MECHANISMS
 
     options, owner = call.options, call.algorithm
     values = {name: getattr(options, name) for name in parameters_of(owner)}

@@ -22,7 +22,7 @@ from fmab_jax.parameters import Whole
 if TYPE_CHECKING:
     from fmab_jax.algorithms.base import Algorithm
     from fmab_jax.analysis.theory import Bounds
-    from fmab_jax.core.shapes import Record
+    from fmab_jax.sampling.shapes import Record
 
 _LEGEND = """\
 Numbers of the table are upper bounds. Regret is expected, summed over agents;
@@ -82,10 +82,10 @@ def execute(call: Call[Options]) -> None:
 
     from fmab_jax.algorithms.families.paper import PaperElimination
     from fmab_jax.analysis import theory, words
-    from fmab_jax.core.instances import TIE
-    from fmab_jax.core.per_agent import write_numbers
-    from fmab_jax.core.rewards import Bernoulli
     from fmab_jax.errors import refuse
+    from fmab_jax.parts.instances import TIE
+    from fmab_jax.parts.per_agent import write_numbers
+    from fmab_jax.parts.rewards import Bernoulli
     from fmab_jax.sweeps import grid, study_file
 
     options, owner = call.options, call.algorithm

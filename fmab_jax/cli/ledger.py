@@ -19,8 +19,8 @@ from typing import ClassVar
 from fmab_jax.cli import study_options
 from fmab_jax.cli.options import Call, Command, option
 from fmab_jax.cli.tables import print_rows
-from fmab_jax.core.presences import Presence, PresenceOf
 from fmab_jax.parameters import UNSET, Real, Whole, parameters_of
+from fmab_jax.parts.presences import Presence, PresenceOf
 
 _LEGEND = """\
 epsilon       without delta; up to delta = {delta} in the next column
@@ -61,7 +61,7 @@ def execute(call: Call[Options]) -> None:
     """Prints the ledger."""
     from fmab_jax.analysis.privacy import privacy_ledger
     from fmab_jax.analysis.words import write_number, write_quantity
-    from fmab_jax.mechanisms import MECHANISMS
+    from fmab_jax.parts.mechanisms import MECHANISMS
 
     options, owner = call.options, call.algorithm
     values = {name: getattr(options, name) for name in parameters_of(owner)}

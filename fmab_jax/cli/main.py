@@ -164,7 +164,7 @@ def _hide_unused(words: Sequence[str]) -> None:
 
 def _describe_plugin_error(error: BaseException) -> str:
     """Returns the line for an error of a plug-in; "" for other errors."""
-    plugins = sys.modules.get("fmab_jax.core.plugins")
+    plugins = sys.modules.get("fmab_jax.parts.plugins")
     file = plugins.plugin_of(error) if plugins and is_user_error(error) else ""
     return (
         f"{file}: must return, not end in {describe_error(error)}{locate_error(error)}"

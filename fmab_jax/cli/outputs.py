@@ -20,7 +20,7 @@ class Options:
 
 def execute(call: Call) -> None:
     """Prints the table."""
-    from fmab_jax.core.outputs import Reduce
+    from fmab_jax.parts.outputs import Reduce
     from fmab_jax.run.outputs import optional_outputs
     from fmab_jax.run.outputs.standard import STANDARD
 

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from fmab_jax.algorithms.base import Algorithm
-    from fmab_jax.core.problems import Problem
     from fmab_jax.planning.plan import Plan
+    from fmab_jax.records.problem import Problem
 
 AVERAGE = "means.csv"
 """File of the average of several files of means, in the plan's folder."""
@@ -258,7 +258,7 @@ def _describe(problem: Problem, options: Options) -> dict[str, object]:
 
 
 def _read_problem(options: Options) -> Problem:
-    from fmab_jax.core.problems import Problem
+    from fmab_jax.records.problem import Problem
 
     if options.means:
         return _read_means(options)
@@ -272,7 +272,7 @@ def _read_problem(options: Options) -> Problem:
 
 def _read_means(options: Options) -> Problem:
     """Reads the problem of a file, or of the average of several files."""
-    from fmab_jax.core.problems import Problem
+    from fmab_jax.records.problem import Problem
 
     for name in ("arms", "fixed_instance", "world"):
         if (value := getattr(options, name)) is not None:
@@ -294,7 +294,7 @@ def _average(problems: list[Problem], options: Options) -> Problem:
     """Returns the average of several estimates of the means, with its standard error."""
     import numpy as np
 
-    from fmab_jax.core.problems import Problem
+    from fmab_jax.records.problem import Problem
 
     if options.means_error is not None:
         allowed = "left out with several files, which show it"
@@ -343,7 +343,7 @@ def _read_candidates(options: Options, problem: Problem) -> list[Algorithm] | No
 
 def _check_study_problem(studied: Problem, problem: Problem, options: Options) -> None:
     """Refuses candidates of a study that is about another problem; errors of means may differ."""
-    from fmab_jax.core.problems import Problem
+    from fmab_jax.records.problem import Problem
 
     plain = Problem.uniform(problem.agents, problem.arms)
     described = [x.describe() | {"kind": "", "means_error": 0} for x in (studied, problem, plain)]

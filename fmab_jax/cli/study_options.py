@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from fmab_jax.algorithms.base import Algorithm
-    from fmab_jax.core.shapes import Record
+    from fmab_jax.sampling.shapes import Record
     from fmab_jax.sweeps.study import Study
 
 # Most letters of options in a file name.

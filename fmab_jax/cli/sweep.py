@@ -38,7 +38,7 @@ from fmab_jax.sweeps.progress import Plan, Progress, describe_workers
 if TYPE_CHECKING:
     import xarray as xr
 
-    from fmab_jax.core.shapes import Record
+    from fmab_jax.sampling.shapes import Record
     from fmab_jax.sweeps.study import Study
 
 _MOST_ROWS = 40

@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.problems import Problem
-from fmab_jax.core.rare import Table, table
 from fmab_jax.draws.agent_sum import AgentSum as AgentSum
 from fmab_jax.draws.base import Draws as Draws
 from fmab_jax.draws.by_agent import ByAgent as ByAgent
 from fmab_jax.draws.groups import Groups as Groups
 from fmab_jax.draws.on_report import OnReport as OnReport
 from fmab_jax.draws.split_arms import SplitArms as SplitArms
-from fmab_jax.mechanisms.base import Mechanism
+from fmab_jax.parts.exchanges import Exchange
+from fmab_jax.parts.mechanisms.base import Mechanism
+from fmab_jax.records.problem import Problem
+from fmab_jax.sampling.rare import Table, table
 
 
 def choose(

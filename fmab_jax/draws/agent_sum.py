@@ -7,10 +7,6 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from fmab_jax.core.arrays import rounded
-from fmab_jax.core.keys import Words
-from fmab_jax.core.rare import Table
-from fmab_jax.core.shapes import PerArm, Scalar
 from fmab_jax.draws.base import (
     Arms,
     Draws,
@@ -21,6 +17,10 @@ from fmab_jax.draws.base import (
     read_fresh,
     sample_noise,
 )
+from fmab_jax.sampling.arrays import rounded
+from fmab_jax.sampling.keys import Words
+from fmab_jax.sampling.rare import Table
+from fmab_jax.sampling.shapes import PerArm, Scalar
 
 
 @jax.tree_util.register_dataclass

@@ -12,15 +12,24 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from fmab_jax.core import keys, samplers
-from fmab_jax.core.arrays import rounded
-from fmab_jax.core.instances import Instance
-from fmab_jax.core.keys import Words
-from fmab_jax.core.presences import Occasion
-from fmab_jax.core.rare import Table, anywhere, map_in_blocks
-from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import STATIC, Bits, Integer, PerArm, PyTree, Reals, Scalar, TruthPerAgent
-from fmab_jax.mechanisms.base import Mechanism
+from fmab_jax.parts.instances import Instance
+from fmab_jax.parts.mechanisms.base import Mechanism
+from fmab_jax.parts.presences import Occasion
+from fmab_jax.parts.rewards import Law
+from fmab_jax.sampling import keys, samplers
+from fmab_jax.sampling.arrays import rounded
+from fmab_jax.sampling.keys import Words
+from fmab_jax.sampling.rare import Table, anywhere, map_in_blocks
+from fmab_jax.sampling.shapes import (
+    STATIC,
+    Bits,
+    Integer,
+    PerArm,
+    PyTree,
+    Reals,
+    Scalar,
+    TruthPerAgent,
+)
 
 Arms = dict[str, PyTree]
 Sums = dict[str, Float[Array, "arm ..."]]

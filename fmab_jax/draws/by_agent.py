@@ -8,12 +8,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from fmab_jax.core.arrays import padded_sum, rounded, sum_in_turn
-from fmab_jax.core.instances import Instance
-from fmab_jax.core.keys import Words
-from fmab_jax.core.presences import BoundPresence
-from fmab_jax.core.rare import Table
-from fmab_jax.core.shapes import STATIC, PerArm, PyTree, Reals, Scalar
 from fmab_jax.draws.base import (
     Arms,
     Attendance,
@@ -27,6 +21,12 @@ from fmab_jax.draws.base import (
     sample_noise,
     sample_participants,
 )
+from fmab_jax.parts.instances import Instance
+from fmab_jax.parts.presences import BoundPresence
+from fmab_jax.sampling.arrays import padded_sum, rounded, sum_in_turn
+from fmab_jax.sampling.keys import Words
+from fmab_jax.sampling.rare import Table
+from fmab_jax.sampling.shapes import STATIC, PerArm, PyTree, Reals, Scalar
 
 
 @jax.tree_util.register_dataclass

@@ -16,14 +16,6 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int, UInt32
 
-from fmab_jax.core import arrays
-from fmab_jax.core.arrays import padded_sum, rounded
-from fmab_jax.core.backend import is_accelerated
-from fmab_jax.core.instances import Instance
-from fmab_jax.core.keys import Words, uniform
-from fmab_jax.core.rare import Exact, Table, rare
-from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import STATIC, Integer, PerArm, PyTree, Reals, Scalar
 from fmab_jax.draws.base import (
     Arms,
     Draws,
@@ -35,6 +27,14 @@ from fmab_jax.draws.base import (
     read_fresh,
     sample_noise,
 )
+from fmab_jax.parts.instances import Instance
+from fmab_jax.parts.rewards import Law
+from fmab_jax.sampling import arrays
+from fmab_jax.sampling.arrays import padded_sum, rounded
+from fmab_jax.sampling.backend import is_accelerated
+from fmab_jax.sampling.keys import Words, uniform
+from fmab_jax.sampling.rare import Exact, Table, rare
+from fmab_jax.sampling.shapes import STATIC, Integer, PerArm, PyTree, Reals, Scalar
 
 # Agents of a group that are drawn at once. Rows whose cumulants are added at once: on a CPU they
 # stay in a cache, on an accelerator more of them launch fewer kernels.

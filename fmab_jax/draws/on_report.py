@@ -11,12 +11,6 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from fmab_jax.core.arrays import rounded
-from fmab_jax.core.backend import is_accelerated
-from fmab_jax.core.instances import Instance
-from fmab_jax.core.keys import Words
-from fmab_jax.core.rare import Columns, Table, largest
-from fmab_jax.core.shapes import PerArm, Reals
 from fmab_jax.draws.base import (
     Arms,
     Draws,
@@ -26,6 +20,12 @@ from fmab_jax.draws.base import (
     get_parameters,
     sample_participants,
 )
+from fmab_jax.parts.instances import Instance
+from fmab_jax.sampling.arrays import rounded
+from fmab_jax.sampling.backend import is_accelerated
+from fmab_jax.sampling.keys import Words
+from fmab_jax.sampling.rare import Columns, Table, largest
+from fmab_jax.sampling.shapes import PerArm, Reals
 
 # Agents that an accelerator draws at once: more launch fewer kernels, and take more memory.
 _AT_ONCE = 5

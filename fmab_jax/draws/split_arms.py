@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from fmab_jax.core.arrays import rounded
-from fmab_jax.core.rare import Table
-from fmab_jax.core.shapes import Integer, PerArm, Scalar
 from fmab_jax.draws.base import Arms, Draws, Round, Sums
+from fmab_jax.sampling.arrays import rounded
+from fmab_jax.sampling.rare import Table
+from fmab_jax.sampling.shapes import Integer, PerArm, Scalar
 
 
 @jax.tree_util.register_dataclass

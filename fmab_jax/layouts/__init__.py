@@ -13,9 +13,9 @@ A layout has few operations. A *body* is a function of one trial's arms
 
 from __future__ import annotations
 
-from fmab_jax.core.backend import is_accelerated
 from fmab_jax.layouts.dense import Dense
 from fmab_jax.layouts.ragged import Ragged
+from fmab_jax.sampling.backend import is_accelerated
 
 
 def choose(trials: int, arms: int, elementwise: bool) -> Dense | Ragged:

@@ -12,10 +12,10 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool
 
-from fmab_jax.core.curves import Curves, draw_line
-from fmab_jax.core.rare import Table
-from fmab_jax.core.shapes import Function, PyTree
 from fmab_jax.draws.base import Arms, Draws
+from fmab_jax.sampling.curves import Curves, draw_line
+from fmab_jax.sampling.rare import Table
+from fmab_jax.sampling.shapes import Function, PyTree
 
 
 class Dense:

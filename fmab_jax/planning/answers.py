@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fmab_jax.analysis.costs import write_epsilon
-from fmab_jax.core.shapes import Record
 from fmab_jax.errors import Refusal, format_quantity, refuse
 from fmab_jax.files import read_input
 from fmab_jax.planning.plan import Alternative, Plan, Rival, write_seconds, write_within
 from fmab_jax.planning.runs import FIRST_SEEDS, Look, Summary
 from fmab_jax.run.resources import MAX_SEEDS
+from fmab_jax.sampling.shapes import Record
 
 FILES = FILE, FIGURE, _ = "plan.json", "race.png", "race.txt"
 """Files of an answer in the folder of a plan: the document, a figure and its caption."""

@@ -25,17 +25,17 @@ from fmab_jax.algorithms.families.messages import NoisyMessages
 from fmab_jax.algorithms.families.paper import PaperElimination
 from fmab_jax.analysis import theory
 from fmab_jax.analysis.epochs import pair_failure, plan_epochs
-from fmab_jax.core import keys, normal
-from fmab_jax.core.evidence import Tilts
-from fmab_jax.core.instances import TIE, BoundProblem, Instance
-from fmab_jax.core.problems import Problem
-from fmab_jax.core.scope import own_settings
 from fmab_jax.draws import SplitArms
 from fmab_jax.elimination import Epoch
-from fmab_jax.mechanisms.base import Mechanism
-from fmab_jax.mechanisms.laplace import LAPLACE
 from fmab_jax.parameters import UNSET, parameters_of
+from fmab_jax.parts.instances import TIE, BoundProblem, Instance
+from fmab_jax.parts.mechanisms.base import Mechanism
+from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.records.problem import Problem
 from fmab_jax.run.configs import Config
+from fmab_jax.sampling import keys, normal
+from fmab_jax.sampling.evidence import Tilts
+from fmab_jax.sampling.scope import own_settings
 
 # Parameters that the theorems cover; all others must be the default.
 _NETWORK = {"graph", "components", "network", "partition"}

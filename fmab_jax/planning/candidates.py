@@ -17,9 +17,6 @@ from fmab_jax.algorithms.base import Algorithm, collect_algorithms, ledger_of
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.analysis.costs import write_epsilon
 from fmab_jax.analysis.leaks import NOISE, at_leak, measure_leak
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.networks import ComponentsOf, GraphOf, network, parts
-from fmab_jax.core.problems import Problem
 from fmab_jax.errors import (
     PlainText,
     Refusal,
@@ -31,6 +28,9 @@ from fmab_jax.errors import (
     refuse,
 )
 from fmab_jax.parameters import LEAK, UNSET, VIEWS, Flag, ViewKind, parameters_of
+from fmab_jax.parts.exchanges import Exchange
+from fmab_jax.parts.networks import ComponentsOf, GraphOf, network, parts
+from fmab_jax.records.problem import Problem
 from fmab_jax.run.configs import bind, build_exchange
 
 # Round budgets to try, as parts of the largest that other budgets allow.

@@ -15,7 +15,6 @@ import numpy as np
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis.accountant import Leak
 from fmab_jax.analysis.leaks import NOISE, at_leak, measure_leak
-from fmab_jax.core.problems import Problem
 from fmab_jax.errors import Refusal, count, format_quantity, real, refuse
 from fmab_jax.files import check_folder, check_path, error_stream, mark_write
 from fmab_jax.parameters import VIEWS, parameters_of
@@ -38,6 +37,7 @@ from fmab_jax.planning.runs import (
     compare_means,
     summarise,
 )
+from fmab_jax.records.problem import Problem
 from fmab_jax.run.resources import MAX_SEEDS
 
 _BUDGETS = ("links", "numbers", "bits")

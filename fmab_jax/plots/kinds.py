@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
-from fmab_jax.core.shapes import Record
+from fmab_jax.sampling.shapes import Record
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -18,10 +18,10 @@ from fmab_jax.analysis.overview import write_remarks
 from fmab_jax.analysis.rows import iterate_rows
 from fmab_jax.analysis.statements import Comparison
 from fmab_jax.analysis.tables import check_result, final_table
-from fmab_jax.core.shapes import Record
 from fmab_jax.errors import Refusal, format_quantity, refuse
 from fmab_jax.plots import captions
 from fmab_jax.run.attributes import json_attr
+from fmab_jax.sampling.shapes import Record
 
 if TYPE_CHECKING:
     from fmab_jax.plots.style import Figure

@@ -9,13 +9,13 @@ from typing import Any
 
 from fmab_jax.analysis.costs import write_epsilon
 from fmab_jax.analysis.words import write_short
-from fmab_jax.core.shapes import Record
 from fmab_jax.files import check_path
 from fmab_jax.planning.answers import FILE, NO_COMMAND
 from fmab_jax.planning.runs import Look
 from fmab_jax.plots.race import plot_race
 from fmab_jax.reports.content import make_picture
 from fmab_jax.reports.page import Table, render_template
+from fmab_jax.sampling.shapes import Record
 
 
 def find_plan(source: object) -> Path | None:

@@ -6,7 +6,7 @@ import json
 
 import xarray as xr
 
-from fmab_jax.core.shapes import Record
+from fmab_jax.sampling.shapes import Record
 
 LONGEST = 1000
 """Largest number of letters of a heading."""

@@ -17,13 +17,13 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
-from fmab_jax.core.outputs import Output
-from fmab_jax.core.scope import own_settings
-from fmab_jax.core.trials import Outcome
+from fmab_jax.parts.outputs import Output
+from fmab_jax.parts.trials import Outcome
 from fmab_jax.run import compilation, contract, schema
 from fmab_jax.run import outputs as record
 from fmab_jax.run.configs import Config
 from fmab_jax.run.resources import threads
+from fmab_jax.sampling.scope import own_settings
 
 
 class Trials(NamedTuple):

@@ -19,13 +19,13 @@ from types import NotImplementedType
 import jax
 from jax import Array, export
 
-from fmab_jax.core.trials import Outcome
 from fmab_jax.errors import Refusal, refuse
 from fmab_jax.files import check_path, whole_file
+from fmab_jax.parts.trials import Outcome
 from fmab_jax.run.resources import versions
 
 ENGINE: tuple[str, ...] = (
-    *("core", "mechanisms", "draws", "layouts", "algorithms", "run"),
+    *("sampling", "parts", "records", "draws", "layouts", "algorithms", "run"),
     *("accounts.py", "elimination.py"),
 )
 """Packages and files whose source decides what a program computes."""

@@ -19,15 +19,15 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Int, UInt32
 
-from fmab_jax.core import keys
-from fmab_jax.core.backend import trace_for
-from fmab_jax.core.instances import BoundProblem
-from fmab_jax.core.rare import map_in_blocks
-from fmab_jax.core.scope import own_settings
-from fmab_jax.core.trials import Outcome, Trial
 from fmab_jax.errors import refuse
+from fmab_jax.parts.instances import BoundProblem
+from fmab_jax.parts.trials import Outcome, Trial
 from fmab_jax.run import cache, contract, resources
 from fmab_jax.run.configs import Program
+from fmab_jax.sampling import keys
+from fmab_jax.sampling.backend import trace_for
+from fmab_jax.sampling.rare import map_in_blocks
+from fmab_jax.sampling.scope import own_settings
 
 # Factor between sizes of tables, so that similar numbers of configurations share a program.
 _TABLE_GROWTH = 8

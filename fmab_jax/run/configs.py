@@ -15,19 +15,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fmab_jax.algorithms.base import Algorithm
-from fmab_jax.core.binomials import MAX_TRIALS
-from fmab_jax.core.curves import time_grid
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.instances import BoundProblem
-from fmab_jax.core.outputs import Output
-from fmab_jax.core.per_agent import check_lengths
-from fmab_jax.core.problems import MAX_AGENTS, Problem
-from fmab_jax.core.trials import Trial
-from fmab_jax.core.worlds import ContextualWorld
 from fmab_jax.errors import check_frozen_class, count, flag, format_quantity, refuse
+from fmab_jax.parts.exchanges import Exchange
+from fmab_jax.parts.instances import BoundProblem
+from fmab_jax.parts.outputs import Output
+from fmab_jax.parts.per_agent import check_lengths
+from fmab_jax.parts.trials import Trial
+from fmab_jax.parts.worlds import ContextualWorld
+from fmab_jax.records.problem import MAX_AGENTS, Problem
 from fmab_jax.run import contract, resources, schema
 from fmab_jax.run import outputs as record
 from fmab_jax.run.resources import Estimate
+from fmab_jax.sampling.binomials import MAX_TRIALS
+from fmab_jax.sampling.curves import time_grid
 
 MAX_HORIZON = 10**12
 FEW_TRIALS = 5000
@@ -308,7 +308,7 @@ def build_exchange(algorithm: Algorithm, agents: int) -> Exchange:
         exchange = algorithm.exchange(agents)
     if not isinstance(exchange, Exchange) or exchange.agents != agents:
         allowed = f"an fmab_jax.Exchange of {format_quantity(agents, 'agent')}"
-        remedy = "return one, such as fmab_jax.core.exchanges.server(agents)"
+        remedy = "return one, such as fmab_jax.parts.exchanges.server(agents)"
         refuse(f"{type(algorithm).__name__}.exchange", exchange, allowed, remedy)
     check_lengths(algorithm, agents)
     return exchange

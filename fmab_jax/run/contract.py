@@ -19,11 +19,11 @@ import numpy as np
 from jaxtyping import Array
 
 from fmab_jax.algorithms.base import Algorithm, ledger_of, privacy_of
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.outputs import OF_FIXED_ARMS, Accumulator
-from fmab_jax.core.plugins import errors_as
-from fmab_jax.core.trials import Outcome
 from fmab_jax.errors import Refusal, count, refuse
+from fmab_jax.parts.exchanges import Exchange
+from fmab_jax.parts.outputs import OF_FIXED_ARMS, Accumulator
+from fmab_jax.parts.plugins import errors_as
+from fmab_jax.parts.trials import Outcome
 
 PROMISES = {
     "value": "Equal parameters make an equal algorithm, and its description is JSON.",

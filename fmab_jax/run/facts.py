@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from fmab_jax.algorithms.base import Disclosure, Noise, ledger_of, privacy_of
-from fmab_jax.core.ledgers import NoiseLaw, checked_rows
-from fmab_jax.core.plugins import code_of
-from fmab_jax.core.shapes import Record
 from fmab_jax.errors import Refusal, describe_error, refuse
-from fmab_jax.mechanisms import MECHANISMS
-from fmab_jax.mechanisms.bits import BITS
 from fmab_jax.parameters import parameters_of
+from fmab_jax.parts.mechanisms import MECHANISMS
+from fmab_jax.parts.mechanisms.bits import BITS
+from fmab_jax.parts.plugins import code_of
+from fmab_jax.records.ledger import NoiseLaw, checked_rows
 from fmab_jax.run.configs import Config
+from fmab_jax.sampling.shapes import Record
 
 
 def facts(config: Config, *, sum_agents: bool = True) -> Record:

@@ -13,11 +13,11 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from fmab_jax.core.outputs import Record, Reduce
-from fmab_jax.core.scope import own_settings
-from fmab_jax.core.shapes import PyTree
 from fmab_jax.errors import PlainText, refuse
+from fmab_jax.parts.outputs import Record, Reduce
 from fmab_jax.run import contract
+from fmab_jax.sampling.scope import own_settings
+from fmab_jax.sampling.shapes import PyTree
 
 Facts = Mapping[str, int | str | np.ndarray]
 # Narrower numbers wrap or lose digits unseen: 256 seeds overflow a uint8.

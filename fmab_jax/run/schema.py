@@ -7,10 +7,10 @@ from typing import TypedDict
 
 import numpy as np
 
-from fmab_jax.core.exchanges import Exchange, Meter
-from fmab_jax.core.outputs import FIELDS as FIELDS
-from fmab_jax.core.outputs import Output
 from fmab_jax.errors import refuse
+from fmab_jax.parts.exchanges import Exchange, Meter
+from fmab_jax.parts.outputs import FIELDS as FIELDS
+from fmab_jax.parts.outputs import Output
 
 VERSION = 5
 """Version of result files; files of other versions are refused."""

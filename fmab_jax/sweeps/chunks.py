@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fmab_jax.analysis import summary
-from fmab_jax.core.outputs import Output, Reduce
-from fmab_jax.core.shapes import Record
+from fmab_jax.parts.outputs import Output, Reduce
 from fmab_jax.run.reductions import merge_states
+from fmab_jax.sampling.shapes import Record
 from fmab_jax.sweeps.precision import Precision, relative_width
 from fmab_jax.sweeps.store import Entry, Store
 

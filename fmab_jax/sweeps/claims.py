@@ -7,9 +7,9 @@ import re
 import time
 from collections.abc import Collection
 
-from fmab_jax.core.shapes import Record
 from fmab_jax.errors import Busy, PlainText, abbreviate, did_you_mean, refuse
 from fmab_jax.run.outputs import from_study
+from fmab_jax.sampling.shapes import Record
 from fmab_jax.sweeps.chunks import Results
 from fmab_jax.sweeps.progress import Progress
 from fmab_jax.sweeps.store import FORMAT, Entry, Store

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax
 import numpy as np
 
-from fmab_jax.core.plugins import Source, import_sources, plugin_sources
 from fmab_jax.errors import Refusal, describe_error, refuse
+from fmab_jax.parts.plugins import Source, import_sources, plugin_sources
 from fmab_jax.run import compilation, resources
 from fmab_jax.run.cache import use_compilation_cache
 from fmab_jax.sweeps.blocks import Job, compute_block

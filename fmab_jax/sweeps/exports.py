@@ -13,11 +13,11 @@ import xarray as xr
 
 from fmab_jax.analysis.costs import LEAKS, read_exposure
 from fmab_jax.analysis.tables import check_result
-from fmab_jax.core.outputs import OF_RESULTS
-from fmab_jax.core.shapes import Record
 from fmab_jax.errors import flag, refuse
 from fmab_jax.files import check_path, refuse_taken, whole_file
+from fmab_jax.parts.outputs import OF_RESULTS
 from fmab_jax.run.netcdf import save
+from fmab_jax.sampling.shapes import Record
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike
 
 from fmab_jax.analysis import words
 from fmab_jax.analysis.accountant import leak
-from fmab_jax.core.exchanges import Meter
-from fmab_jax.core.shapes import Record
-from fmab_jax.core.worlds import ContextualWorld
 from fmab_jax.parameters import ViewKind
+from fmab_jax.parts.exchanges import Meter
+from fmab_jax.parts.worlds import ContextualWorld
 from fmab_jax.run import schema
 from fmab_jax.run.configs import Config
 from fmab_jax.run.facts import Ledger, build_ledger, facts, read_ledger, write_ledger
+from fmab_jax.sampling.shapes import Record
 from fmab_jax.sweeps.precision import Precision
 from fmab_jax.sweeps.store import FORMAT
 from fmab_jax.sweeps.study import Study

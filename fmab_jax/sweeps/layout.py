@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fmab_jax.core.outputs import Reduce
 from fmab_jax.errors import count, refuse
+from fmab_jax.parts.outputs import Reduce
 from fmab_jax.run import resources
 from fmab_jax.run.compilation import count_table_rows
 from fmab_jax.run.configs import Config, Program, check_counts

@@ -9,10 +9,10 @@ import tomllib
 
 import xarray as xr
 
-from fmab_jax.core.plugins import source_digest
-from fmab_jax.core.shapes import Record
-from fmab_jax.mechanisms import MECHANISMS
+from fmab_jax.parts.mechanisms import MECHANISMS
+from fmab_jax.parts.plugins import source_digest
 from fmab_jax.run.attributes import json_attr
+from fmab_jax.sampling.shapes import Record
 from fmab_jax.sweeps import study_file
 from fmab_jax.sweeps.grid import Grid, build_header
 from fmab_jax.sweeps.study import Study

@@ -11,9 +11,9 @@ import xarray as xr
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
-from fmab_jax.core.outputs import Output
 from fmab_jax.errors import flag, format_quantity, refuse
 from fmab_jax.files import check_path
+from fmab_jax.parts.outputs import Output
 from fmab_jax.run import netcdf, schema
 from fmab_jax.run.outputs import collect_accumulators, compute_output, from_study
 from fmab_jax.run.outputs.standard import STANDARD, list_standard, refuse_absent

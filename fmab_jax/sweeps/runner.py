@@ -18,9 +18,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from fmab_jax.core.outputs import Output
 from fmab_jax.errors import PlainText, count, format_quantity, refuse
 from fmab_jax.files import check_folder, check_path, refuse_unwritable
+from fmab_jax.parts.outputs import Output
 from fmab_jax.run import resources
 from fmab_jax.sweeps import results
 from fmab_jax.sweeps.chunks import Memory, Results

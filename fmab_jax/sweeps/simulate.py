@@ -9,9 +9,9 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from fmab_jax.algorithms.base import Algorithm
-from fmab_jax.core.outputs import Output
-from fmab_jax.core.problems import Problem
 from fmab_jax.errors import count
+from fmab_jax.parts.outputs import Output
+from fmab_jax.records.problem import Problem
 from fmab_jax.run.configs import MAX_HORIZON, check_types
 from fmab_jax.sweeps.progress import Progress
 from fmab_jax.sweeps.runner import run

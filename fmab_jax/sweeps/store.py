@@ -23,7 +23,6 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
-from fmab_jax.core.shapes import Record
 from fmab_jax.errors import Damaged, format_quantity, refuse
 from fmab_jax.files import (
     NEW,
@@ -34,6 +33,7 @@ from fmab_jax.files import (
     whole_file,
     write_all,
 )
+from fmab_jax.sampling.shapes import Record
 
 FORMAT = 4
 """Version of run.json and of the chunks beside it."""

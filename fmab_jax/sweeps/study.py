@@ -22,21 +22,21 @@ from numpy.typing import ArrayLike
 from fmab_jax import __version__
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis.leaks import NOISE, at_leak
-from fmab_jax.core import keys
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.outputs import Output, Reduce
-from fmab_jax.core.plugins import code_of
-from fmab_jax.core.problems import Problem
-from fmab_jax.core.shapes import Record
-from fmab_jax.core.worlds.contract import check_world
 from fmab_jax.errors import choice, count, did_you_mean, flag, length, refuse
-from fmab_jax.mechanisms import Mechanism
 from fmab_jax.parameters import UNSET, VIEWS, Parameter, parameters_of
+from fmab_jax.parts.exchanges import Exchange
+from fmab_jax.parts.mechanisms import Mechanism
+from fmab_jax.parts.outputs import Output, Reduce
+from fmab_jax.parts.plugins import code_of
+from fmab_jax.parts.worlds.contract import check_world
+from fmab_jax.records.problem import Problem
 from fmab_jax.run import cache, resources
 from fmab_jax.run import outputs as record
 from fmab_jax.run.configs import FEW_TRIALS, Config, bind, pad_agents
 from fmab_jax.run.contract import refuse_errors
 from fmab_jax.run.resources import MAX_SEEDS
+from fmab_jax.sampling import keys
+from fmab_jax.sampling.shapes import Record
 from fmab_jax.sweeps.precision import Precision
 from fmab_jax.sweeps.subjects import (
     MAX_CONFIGS,

@@ -30,12 +30,12 @@ from pathlib import Path
 from typing import Any
 
 from fmab_jax.algorithms.base import find_by_name
-from fmab_jax.core.problems import Problem
-from fmab_jax.core.shapes import Record
 from fmab_jax.errors import PlainText, Refusal, abbreviate, did_you_mean, parse_number, refuse
 from fmab_jax.files import check_path, read_input, whole_file
 from fmab_jax.parameters import UNSET, Parameter, parameters_of
+from fmab_jax.records.problem import Problem
 from fmab_jax.run.outputs import from_study
+from fmab_jax.sampling.shapes import Record
 from fmab_jax.sweeps.precision import Precision, until_precise
 from fmab_jax.sweeps.study import Study, state
 from fmab_jax.sweeps.subjects import RANDOM_PROBLEM, SHARED, RandomProblem

@@ -10,15 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 from fmab_jax.algorithms.base import Algorithm, check_names, find_by_name, load_shipped
-from fmab_jax.core.laws import law_of
-from fmab_jax.core.presences import Presence, PresenceOf
-from fmab_jax.core.problems import Problem
-from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import Record
-from fmab_jax.core.worlds import World, WorldOf
 from fmab_jax.errors import length, refuse
 from fmab_jax.parameters import LEAK, VIEW, Configurable, Kind, Parameter, Real, Whole, parameter
+from fmab_jax.parts.laws import law_of
+from fmab_jax.parts.presences import Presence, PresenceOf
+from fmab_jax.parts.rewards import Law
+from fmab_jax.parts.worlds import World, WorldOf
+from fmab_jax.records.problem import Problem
 from fmab_jax.run.outputs import RESULT_NAMES
+from fmab_jax.sampling.shapes import Record
 
 MAX_CONFIGS = 100_000
 RANDOM_PROBLEM = "Drawn"

@@ -10,7 +10,7 @@ import xarray as xr
 
 from fmab_jax.analysis import summary
 from fmab_jax.analysis.budgets import find_tail
-from fmab_jax.core.outputs import Reduce
+from fmab_jax.parts.outputs import Reduce
 from fmab_jax.run import schema
 from fmab_jax.run.outputs.standard import list_standard
 from fmab_jax.run.reductions import finish_reduction

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
-from fmab_jax.core.shapes import Record
 from fmab_jax.run import compilation, resources
 from fmab_jax.run.compilation import Sizes
 from fmab_jax.run.configs import Program
+from fmab_jax.sampling.shapes import Record
 from fmab_jax.sweeps.blocks import compute_block
 from fmab_jax.sweeps.chunks import Results
 from fmab_jax.sweeps.layout import NO_ROOM, Block, Layout, Room, bytes_per_summary

@@ -19,7 +19,7 @@ from test_index import AGENTS, SHARED, UNEQUAL, assert_is_the_twin, gaps_of, pro
 
 import fmab_jax as fmab
 from fmab_jax.algorithms.kl_ucb import maximize_mean
-from fmab_jax.core import keys, laplace, normal
+from fmab_jax.sampling import keys, laplace, normal
 
 # Draw by draw. Every policy has talked by then, and LCC-UCB has begun its third epoch.
 SLOTS, SEEDS = 130, 3

@@ -16,10 +16,10 @@ import test_index as index
 
 import fmab_jax as fmab
 from fmab_jax.cli.main import main
-from fmab_jax.core import keys
-from fmab_jax.core.plugins import imported
-from fmab_jax.core.scope import own_settings
-from fmab_jax.core.worlds.contextual import draw_contexts
+from fmab_jax.parts.plugins import imported
+from fmab_jax.parts.worlds.contextual import draw_contexts
+from fmab_jax.sampling import keys
+from fmab_jax.sampling.scope import own_settings
 
 AGENTS, ARMS, D, HORIZON, ALPHA = 3, 4, 3, 100, 1e-6
 PROBLEM = fmab.Problem.uniform(AGENTS, ARMS, world=fmab.Linear(D))

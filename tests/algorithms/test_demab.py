@@ -14,7 +14,7 @@ import quick
 import scipy.stats
 
 import fmab_jax as fmab
-from fmab_jax.core import keys, laplace, normal
+from fmab_jax.sampling import keys, laplace, normal
 
 PHASES = 14
 

@@ -13,7 +13,7 @@ from altered import altered
 from arena_twins import adap_index
 
 import fmab_jax as fmab
-from fmab_jax.core import keys, laplace, normal
+from fmab_jax.sampling import keys, laplace, normal
 
 MEANS = np.array([0.9, 0.75, 0.5, 0.2, 0.6])
 EPISODES = 60

@@ -19,9 +19,9 @@ import fmab_jax as fmab
 from fmab_jax.algorithms.families import index
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.algorithms.gosine import State
-from fmab_jax.core import keys
-from fmab_jax.core.exchanges import server
+from fmab_jax.parts.exchanges import server
 from fmab_jax.run import batches, compilation, configs
+from fmab_jax.sampling import keys
 
 ALPHA = 1e-6
 SHARED = [[0.62, 0.31, 0.5, 0.83, 0.47, 0.12, 0.77, 0.29]]

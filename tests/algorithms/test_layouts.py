@@ -16,11 +16,11 @@ from altered import altered
 import fmab_jax as fmab
 from fmab_jax import draws
 from fmab_jax.algorithms.base import collect_algorithms
-from fmab_jax.core.backend import trace_for
-from fmab_jax.core.scope import own_settings
 from fmab_jax.layouts import Dense, Ragged, ragged
 from fmab_jax.run import compilation, configs
 from fmab_jax.run.outputs import resolve
+from fmab_jax.sampling.backend import trace_for
+from fmab_jax.sampling.scope import own_settings
 
 TRIALS, HORIZON = 24, 10**5
 ALIKE, MANY = fmab.Problem.uniform(7, 6), fmab.Problem.uniform(7, 23)

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import fmab_jax as fmab
-from fmab_jax.core import graphs
-from fmab_jax.core.exchanges import View
+from fmab_jax.parts import graphs
+from fmab_jax.parts.exchanges import View
 
 
 @pytest.mark.parametrize(

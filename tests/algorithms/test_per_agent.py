@@ -19,13 +19,13 @@ from fmab_jax import accounts, elimination
 from fmab_jax.algorithms.families.messages import NoisyMessages
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.cli.main import main
-from fmab_jax.core import keys
-from fmab_jax.core.exchanges import Viewer
-from fmab_jax.core.per_agent import PerAgent
-from fmab_jax.core.scope import own_settings
 from fmab_jax.draws import ByAgent, Groups, OnReport, SplitArms, choose
 from fmab_jax.draws.base import Round
 from fmab_jax.parameters import ViewKind, parameter
+from fmab_jax.parts.exchanges import Viewer
+from fmab_jax.parts.per_agent import PerAgent
+from fmab_jax.sampling import keys
+from fmab_jax.sampling.scope import own_settings
 
 ALPHA, SEEDS, DELTA = 1e-6, 60_000, 1e-6
 LEAKS = (0.5, 4.0, 0.5, 4.0, 1.0)

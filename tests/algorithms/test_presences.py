@@ -23,9 +23,9 @@ from test_worlds import smallest_p
 
 import fmab_jax as fmab
 from fmab_jax.cli.main import main
-from fmab_jax.core import keys
 from fmab_jax.layouts import ragged
 from fmab_jax.planning.candidates import Setting, list_candidates
+from fmab_jax.sampling import keys
 
 MEANS, AGENTS, HORIZON, ALPHA = [0.7, 0.45, 0.4], 5, 4000, 1e-6
 EPSILON, SLOTS = 0.5, [400, 900, 2000, HORIZON]

@@ -6,7 +6,7 @@ import numpy as np
 
 import fmab_jax as fmab
 from fmab_jax.algorithms.families import index, tree
-from fmab_jax.core import keys
+from fmab_jax.sampling import keys
 
 ROWS, ARMS = 4, 3
 # Both ends of a power of two, many blocks, and the longest horizon.

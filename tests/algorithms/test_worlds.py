@@ -18,10 +18,10 @@ import test_index as index
 import test_layouts as layouts
 
 import fmab_jax as fmab
-from fmab_jax.core import keys
-from fmab_jax.core.scope import own_settings
-from fmab_jax.core.segments import find_segment, overlap
 from fmab_jax.layouts import ragged
+from fmab_jax.sampling import keys
+from fmab_jax.sampling.scope import own_settings
+from fmab_jax.sampling.segments import find_segment, overlap
 from fmab_jax.sweeps.study import state
 
 MEANS, AGENTS, HORIZON, ALPHA = np.array([0.7, 0.35, 0.3]), 4, 3000, 1e-6

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from fmab_jax.core.trials import Outcome
+from fmab_jax.parts.trials import Outcome
 from fmab_jax.run import batches, compilation
 from fmab_jax.sweeps import chunks, grid, results
 from fmab_jax.sweeps.store import Store

@@ -18,9 +18,9 @@ from fmab_jax.algorithms.base import Disclosure, Noise, Viewer, ViewKind
 from fmab_jax.analysis import audit as module
 from fmab_jax.analysis import events, exposures
 from fmab_jax.cli.main import main
-from fmab_jax.core.exchanges import server
-from fmab_jax.core.scope import own_settings
-from fmab_jax.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.exchanges import server
+from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.sampling.scope import own_settings
 
 QUICK = 200_000
 TABLE = Path(__file__).parents[2] / "figures" / "audit_mechanisms.csv"

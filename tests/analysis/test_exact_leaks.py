@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import fmab_jax as fmab
-from fmab_jax.mechanisms import MECHANISMS
-from fmab_jax.mechanisms import discrete_laplace as laplace_numbers
-from fmab_jax.mechanisms import skellam as poisson_numbers
-from fmab_jax.mechanisms.lattice_sums import find_epsilon
+from fmab_jax.parts.mechanisms import MECHANISMS
+from fmab_jax.parts.mechanisms import discrete_laplace as laplace_numbers
+from fmab_jax.parts.mechanisms import skellam as poisson_numbers
+from fmab_jax.parts.mechanisms.lattice_sums import find_epsilon
 
 EXACT = json.loads(Path(__file__).with_name("exact_leaks.json").read_text(encoding="utf-8"))
 NAMES = ("laplace", "gaussian", "discrete_laplace", "skellam")

@@ -19,11 +19,11 @@ from fmab_jax.analysis import accountant, costs, privacy
 from fmab_jax.analysis.leaks import find_leak, measure_leak
 from fmab_jax.cli.main import main
 from fmab_jax.errors import Refusal
-from fmab_jax.mechanisms.bits import BITS
-from fmab_jax.mechanisms.discrete_laplace import DiscreteLaplace
-from fmab_jax.mechanisms.gaussian import Gaussian, gaussian_epsilon
-from fmab_jax.mechanisms.laplace import LAPLACE
 from fmab_jax.parameters import VIEWS, ViewKind
+from fmab_jax.parts.mechanisms.bits import BITS
+from fmab_jax.parts.mechanisms.discrete_laplace import DiscreteLaplace
+from fmab_jax.parts.mechanisms.gaussian import Gaussian, gaussian_epsilon
+from fmab_jax.parts.mechanisms.laplace import LAPLACE
 from fmab_jax.run.facts import read_ledger
 
 

@@ -21,11 +21,12 @@ import fmab_jax as fmab
 from fmab_jax.algorithms.base import Disclosure, Noise, Viewer, ViewKind, collect_algorithms
 from fmab_jax.analysis import accountant, privacy
 from fmab_jax.analysis.privacy import laplace_sum_epsilon, list_disclosures, privacy_ledger
-from fmab_jax.core import exchanges, laplace
-from fmab_jax.mechanisms import MECHANISMS
-from fmab_jax.mechanisms.bits import BITS
-from fmab_jax.mechanisms.laplace import LAPLACE
+from fmab_jax.parts import exchanges
+from fmab_jax.parts.mechanisms import MECHANISMS
+from fmab_jax.parts.mechanisms.bits import BITS
+from fmab_jax.parts.mechanisms.laplace import LAPLACE
 from fmab_jax.run.facts import read_ledger
+from fmab_jax.sampling import laplace
 
 RING = fmab.ddp_mab(1.0, "ring")
 

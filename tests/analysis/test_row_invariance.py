@@ -16,10 +16,10 @@ import fmab_jax as fmab
 from fmab_jax.algorithms.base import load_shipped
 from fmab_jax.analysis import costs
 from fmab_jax.cli.main import main
-from fmab_jax.core.per_agent import PerAgent
 from fmab_jax.errors import Refusal
-from fmab_jax.mechanisms import MECHANISMS
 from fmab_jax.parameters import parameters_of
+from fmab_jax.parts.mechanisms import MECHANISMS
+from fmab_jax.parts.per_agent import PerAgent
 from fmab_jax.sweeps import runner, study_file
 from fmab_jax.sweeps.study import state
 

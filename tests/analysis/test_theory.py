@@ -14,7 +14,7 @@ from refusals import refuses
 import fmab_jax
 from fmab_jax.algorithms.families import schedule
 from fmab_jax.analysis import theory
-from fmab_jax.core import exchanges as exchange
+from fmab_jax.parts import exchanges as exchange
 
 near = partial(pytest.approx, rel=1e-12, abs=0)
 MEANS = np.array([0.9, 0.75, 0.6, 0.5, 0.45, 0.4, 0.3, 0.2, 0.1, 0.05])

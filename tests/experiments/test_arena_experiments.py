@@ -14,8 +14,8 @@ from experiments import arena, arena_figures, arena_report, arena_settings, comm
 from fmab_jax.algorithms.base import Noise, Viewer, collect_algorithms
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.analysis.words import write_count
-from fmab_jax.mechanisms.bits import BITS
-from fmab_jax.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.mechanisms.bits import BITS
+from fmab_jax.parts.mechanisms.laplace import LAPLACE
 
 
 def test_everybody_takes_part():

@@ -20,8 +20,8 @@ from experiments.card import card, page, ranking, standings, suites
 from experiments.card.suites import UNBOUNDED, Contestant, Group
 from experiments.several import Entrant, Ranks, interval_text
 from fmab_jax.algorithms import base
-from fmab_jax.core.laplace import share_epsilon
 from fmab_jax.errors import Refusal
+from fmab_jax.sampling.laplace import share_epsilon
 
 DIGEST = "607fea7bde02340276f06abd02d2a749e0d4e481ea19e72b9a18db7bc5b23662"
 TINY = f"""

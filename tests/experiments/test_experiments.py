@@ -18,8 +18,8 @@ from fmab_jax.algorithms.base import collect_algorithms
 from fmab_jax.analysis.audit import Audit, Finding, Histogram
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.analysis.exposures import Unseen
-from fmab_jax.core import exchanges as exchange
-from fmab_jax.core import graphs
+from fmab_jax.parts import exchanges as exchange
+from fmab_jax.parts import graphs
 from fmab_jax.run import batches, schema
 from fmab_jax.sweeps.study import state
 from tests.test_layers import cycles, imported_names

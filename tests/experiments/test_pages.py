@@ -20,7 +20,7 @@ from experiments import __main__ as command
 from experiments import common, conditions, noises, pages, runs, theory_runs, worlds
 from experiments.verdicts import Measured
 from fmab_jax.algorithms.base import collect_algorithms
-from fmab_jax.core import evidence
+from fmab_jax.sampling import evidence
 
 ROOT = Path(__file__).parents[2]
 

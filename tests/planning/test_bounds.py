@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fmab_jax as fmab
-from fmab_jax.core.exchanges import server
+from fmab_jax.parts.exchanges import server
 from fmab_jax.planning import bounds
 from fmab_jax.planning.bounds import bound_tail, count_first_pulls, draw_gaps, find_least_regret
 from fmab_jax.planning.candidates import check_setting, list_candidates

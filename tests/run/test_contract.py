@@ -8,8 +8,8 @@ from altered import altered
 from refusals import refused, refuses
 
 import fmab_jax as fmab
-from fmab_jax.core.trials import Outcome
 from fmab_jax.errors import Refusal
+from fmab_jax.parts.trials import Outcome
 from fmab_jax.run import contract
 
 

@@ -9,7 +9,7 @@ import pytest
 import quick
 
 import fmab_jax as fmab
-from fmab_jax.core.exchanges import PEER, Exchange, View
+from fmab_jax.parts.exchanges import PEER, Exchange, View
 
 AGENTS = 5
 HORIZON = 20_000

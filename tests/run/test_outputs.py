@@ -16,9 +16,9 @@ from refusals import refuses
 
 import fmab_jax as fmab
 from fmab_jax.algorithms.base import load_plugin, load_shipped
-from fmab_jax.core import plugins
-from fmab_jax.core.outputs import Accumulator, Record
 from fmab_jax.parameters import UNSET, parameters_of
+from fmab_jax.parts import plugins
+from fmab_jax.parts.outputs import Accumulator, Record
 from fmab_jax.run import configs, outputs, resources
 from fmab_jax.run.outputs.pulls import PULLS
 from fmab_jax.sweeps.exports import tidy_tables

@@ -14,7 +14,7 @@ from test_sweeps import PROBLEM, Counted, computed, files, swept, values
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
 from fmab_jax.cli.main import main
-from fmab_jax.core import plugins
+from fmab_jax.parts import plugins
 from fmab_jax.sweeps import cluster as clusters
 
 distributed = pytest.importorskip("distributed", reason="needs fmab_jax[dask]")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fmab_jax as fmab
-from fmab_jax.core import exchanges
+from fmab_jax.parts import exchanges
 from fmab_jax.run import cache
 from fmab_jax.sweeps import study
 from fmab_jax.sweeps.precision import until_precise
@@ -354,9 +354,14 @@ def test_provenance_changes_with_the_engine_alone(monkeypatch, tmp_path):
         (folder / "plots" / "runs.py").write_text("# not part of any number\n")
         assert now() == f"{fmab.__version__} (a-name)"
         records = set()
-        rooms = ("core/samplers", "core/exchanges/__init__", "run/simulate", "analysis/summary")
+        rooms = (
+            "sampling/samplers",
+            "parts/exchanges/__init__",
+            "run/batches",
+            "analysis/summary",
+        )
         moved = ("elimination", "accounts", "draws/agent_sum", "layouts/ragged")
-        for name in (*rooms, *moved, "algorithms/families/elimination", "core/graphs"):
+        for name in (*rooms, *moved, "algorithms/families/elimination", "parts/graphs"):
             with (folder / f"{name}.py").open("a") as file:
                 file.write("# changed\n")
             assert (variant := now()).startswith(f"{fmab.__version__} (a-name, edited: ")

@@ -15,8 +15,8 @@ from refusals import refused
 
 from fmab_jax.cli import main as cli
 from fmab_jax.cli import study_options
-from fmab_jax.core.problems import Problem
-from fmab_jax.core.rewards import Gaussian
+from fmab_jax.parts.rewards import Gaussian
+from fmab_jax.records.problem import Problem
 from fmab_jax.sweeps import study_file
 from fmab_jax.sweeps.study import state
 from fmab_jax.sweeps.study_file import build_study, read_study, write_study

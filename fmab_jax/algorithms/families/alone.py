@@ -7,11 +7,11 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from fmab_jax.core import arrays, keys
-from fmab_jax.core.instances import Instance
-from fmab_jax.core.outputs import Accumulator
-from fmab_jax.core.shapes import Integer, Reals, Scalar
-from fmab_jax.core.trials import Outcome
+from fmab_jax.parts.instances import Instance
+from fmab_jax.parts.outputs import Accumulator
+from fmab_jax.parts.trials import Outcome
+from fmab_jax.sampling import arrays, keys
+from fmab_jax.sampling.shapes import Integer, Reals, Scalar
 
 
 def split_agents(

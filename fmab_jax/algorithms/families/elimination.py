@@ -25,16 +25,16 @@ from fmab_jax.accounts import BoundElimination
 from fmab_jax.accounts import Epoch as Epoch  # so that algorithms import from here
 from fmab_jax.algorithms.base import Algorithm, collect_numbers
 from fmab_jax.algorithms.families import alone
-from fmab_jax.core.exchanges import SERVER, Exchange
-from fmab_jax.core.instances import Instance
-from fmab_jax.core.outputs import Accumulator
-from fmab_jax.core.problems import Problem
-from fmab_jax.core.shapes import STATIC, PerArm, PyTree, Reals, Scalar
-from fmab_jax.core.trials import Outcome
 from fmab_jax.draws import OnReport, SplitArms
 from fmab_jax.errors import refuse
-from fmab_jax.mechanisms.base import Mechanism
-from fmab_jax.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.exchanges import SERVER, Exchange
+from fmab_jax.parts.instances import Instance
+from fmab_jax.parts.mechanisms.base import Mechanism
+from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.outputs import Accumulator
+from fmab_jax.parts.trials import Outcome
+from fmab_jax.records.problem import Problem
+from fmab_jax.sampling.shapes import STATIC, PerArm, PyTree, Reals, Scalar
 
 # Fields of an epoch that may change from epoch to epoch.
 _CHANGING = tuple(name for name in Epoch._fields if name not in ("params", "mechanism"))
@@ -73,7 +73,7 @@ class Elimination(Algorithm):
         >>> from dataclasses import dataclass
         >>> import jax.numpy as jnp
         >>> import fmab_jax as fmab
-        >>> from fmab_jax.core.exchanges import server
+        >>> from fmab_jax.parts.exchanges import server
         >>> @dataclass(frozen=True)
         ... class Oracle(fmab.Elimination):
         ...     name = "oracle"

@@ -24,11 +24,10 @@ from fmab_jax.algorithms.families import alone
 from fmab_jax.algorithms.families.private import check_unit_rewards
 from fmab_jax.algorithms.families.slots import Params as Params
 from fmab_jax.algorithms.families.slots import State, pick
-from fmab_jax.core import arrays, exchanges, keys, laplace
-from fmab_jax.core.curves import extend, step
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.instances import Instance
-from fmab_jax.core.outputs import (
+from fmab_jax.parts import exchanges
+from fmab_jax.parts.exchanges import Exchange
+from fmab_jax.parts.instances import Instance
+from fmab_jax.parts.outputs import (
     Accumulator,
     Stretch,
     accumulate,
@@ -36,11 +35,13 @@ from fmab_jax.core.outputs import (
     finish_accumulators,
     start_accumulators,
 )
-from fmab_jax.core.problems import Problem
-from fmab_jax.core.rewards import Law
-from fmab_jax.core.segments import find_segment, grow, overlap, reward_keys
-from fmab_jax.core.shapes import STATIC, Curve, Grid, Integer, PerArm, Scalar
-from fmab_jax.core.trials import Outcome, checked
+from fmab_jax.parts.rewards import Law
+from fmab_jax.parts.trials import Outcome, checked
+from fmab_jax.records.problem import Problem
+from fmab_jax.sampling import arrays, keys, laplace
+from fmab_jax.sampling.curves import extend, step
+from fmab_jax.sampling.segments import find_segment, grow, overlap, reward_keys
+from fmab_jax.sampling.shapes import STATIC, Curve, Grid, Integer, PerArm, Scalar
 
 
 class Episode(NamedTuple):

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from fmab_jax.algorithms.base import Algorithm
-from fmab_jax.core import exchanges
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.graphs import refuse_too_far
-from fmab_jax.core.networks import ComponentsOf, GraphOf, graph_parameter, parts
-from fmab_jax.core.networks import network as build_network
-from fmab_jax.core.partitions import Partition, PartitionOf, split_graph
 from fmab_jax.errors import PlainText, refuse
 from fmab_jax.parameters import Choice, Real, parameter
+from fmab_jax.parts import exchanges
+from fmab_jax.parts.exchanges import Exchange
+from fmab_jax.parts.graphs import refuse_too_far
+from fmab_jax.parts.networks import ComponentsOf, GraphOf, graph_parameter, parts
+from fmab_jax.parts.networks import network as build_network
+from fmab_jax.parts.partitions import Partition, PartitionOf, split_graph
 
 PROTOCOLS = ("gis", "flooding", "gossip")
 
@@ -22,9 +22,9 @@ class OverGraph(Algorithm):
     """Agents send messages over a graph, and wait.
 
     Attributes:
-        graph: A networkx graph, a name such as "ring", or a file; see `fmab_jax.core.graphs.make`.
+        graph: A networkx graph, a name such as "ring", or a file; see `fmab_jax.parts.graphs.make`.
         protocol: "gis", the paper's (Alg. 2); "flooding" without asking first, or "gossip" by pairs
-            that average, which section V compares with it; see `fmab_jax.core.exchanges`. They
+            that average, which section V compares with it; see `fmab_jax.parts.exchanges`. They
             differ in waits, links and messages. The aggregate is the mean with each of them.
         tolerance: How far an agent may be from the mean when gossip ends, as a part of the
             messages' range; in (0, 1). Other protocols are exact: it has no effect on them.
@@ -74,7 +74,7 @@ class OverComponents(Algorithm):
     """Components collect at a sink, sinks report to a server.
 
     Attributes:
-        components: Such as "20x5:star" (five stars of 20); see `fmab_jax.core.graphs.components`;
+        components: Such as "20x5:star" (five stars of 20); see `fmab_jax.parts.graphs.components`;
             None for five complete graphs of nearly equal sizes.
         network: One graph on all agents, in place of ``components``: agents keep their numbers.
             Edges between two parts carry no messages.

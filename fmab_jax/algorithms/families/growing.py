@@ -11,10 +11,10 @@ from fmab_jax.algorithms.families.private import (
     list_shares,
     secure_parameter,
 )
-from fmab_jax.core.exchanges import Exchange, View, Viewer, alone, server
-from fmab_jax.core.ledgers import Disclosure
-from fmab_jax.core.shapes import PerArm, Scalar
 from fmab_jax.parameters import GROWTH, parameter
+from fmab_jax.parts.exchanges import Exchange, View, Viewer, alone, server
+from fmab_jax.records.ledger import Disclosure
+from fmab_jax.sampling.shapes import PerArm, Scalar
 
 
 @dataclass(frozen=True)

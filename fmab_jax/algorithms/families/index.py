@@ -23,13 +23,13 @@ from fmab_jax.algorithms.families.index_trial import IndexTrial
 from fmab_jax.algorithms.families.private import check_unit_rewards
 from fmab_jax.algorithms.families.slots import Params, Slot, State, Tally
 from fmab_jax.algorithms.families.slots import first_best as first_best
-from fmab_jax.core import keys
-from fmab_jax.core.exchanges import Exchange, alone
-from fmab_jax.core.problems import Problem
-from fmab_jax.core.shapes import ArmPerRow, PerRow, PerRowArm, Truth, TruthPerRowArm
-from fmab_jax.core.worlds import ContextualWorld
 from fmab_jax.errors import format_quantity, refuse
 from fmab_jax.lazy_imports import nx
+from fmab_jax.parts.exchanges import Exchange, alone
+from fmab_jax.parts.worlds import ContextualWorld
+from fmab_jax.records.problem import Problem
+from fmab_jax.sampling import keys
+from fmab_jax.sampling.shapes import ArmPerRow, PerRow, PerRowArm, Truth, TruthPerRowArm
 
 MAX_HORIZON = 10**8
 MAX_STEPS = 10**13
@@ -60,8 +60,8 @@ class IndexPolicy(Algorithm):
         >>> import numpy as np
         >>> import fmab_jax as fmab
         >>> from fmab_jax.algorithms.families.index import first_best
-        >>> from fmab_jax.core import graphs
-        >>> from fmab_jax.core.exchanges import PEER
+        >>> from fmab_jax.parts import graphs
+        >>> from fmab_jax.parts.exchanges import PEER
         >>> class State(NamedTuple):
         ...     pulls: jnp.ndarray
         ...     sums: jnp.ndarray

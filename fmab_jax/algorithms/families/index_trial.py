@@ -12,20 +12,21 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from fmab_jax.algorithms.families.slots import Params, Slot, State, at, pick
-from fmab_jax.core import arrays, keys
-from fmab_jax.core.instances import Instance
-from fmab_jax.core.outputs import (
+from fmab_jax.parts.instances import Instance
+from fmab_jax.parts.outputs import (
     Accumulator,
     Stretch,
     accumulate,
     finish_accumulators,
     start_accumulators,
 )
-from fmab_jax.core.presences import BoundPresence, cut_neighbours
-from fmab_jax.core.rare import anywhere, largest, store_once
-from fmab_jax.core.rewards import Law
-from fmab_jax.core.segments import find_segment
-from fmab_jax.core.shapes import (
+from fmab_jax.parts.presences import BoundPresence, cut_neighbours
+from fmab_jax.parts.rewards import Law
+from fmab_jax.parts.trials import Outcome, checked
+from fmab_jax.sampling import arrays, keys
+from fmab_jax.sampling.rare import anywhere, largest, store_once
+from fmab_jax.sampling.segments import find_segment
+from fmab_jax.sampling.shapes import (
     STATIC,
     Curve,
     Grid,
@@ -36,7 +37,6 @@ from fmab_jax.core.shapes import (
     Scalar,
     TruthPerAgent,
 )
-from fmab_jax.core.trials import Outcome, checked
 
 if TYPE_CHECKING:
     from fmab_jax.algorithms.families.index import IndexPolicy

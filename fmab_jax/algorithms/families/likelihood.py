@@ -13,13 +13,13 @@ from jaxtyping import Array, Bool
 from fmab_jax.algorithms.families.elimination import Aggregate, Epoch
 from fmab_jax.algorithms.families.messages import NoisyMessages, rounds_parameter
 from fmab_jax.algorithms.families.private import epsilon_parameter, failure_parameter
-from fmab_jax.core import evidence
-from fmab_jax.core.arrays import rounded, sum_in_turn
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.per_agent import AgentNumbers, PerAgent
-from fmab_jax.core.shapes import PyTree, Reals, Scalar
-from fmab_jax.mechanisms.laplace import LAPLACE
 from fmab_jax.parameters import GROWTH, UNSET, Unset, Whole, parameter
+from fmab_jax.parts.exchanges import Exchange
+from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.per_agent import AgentNumbers, PerAgent
+from fmab_jax.sampling import evidence
+from fmab_jax.sampling.arrays import rounded, sum_in_turn
+from fmab_jax.sampling.shapes import PyTree, Reals, Scalar
 
 # If the number of noises depends on data, tilts are prepared for this many of its values.
 _SCALES = 5
@@ -32,7 +32,7 @@ class LikelihoodElimination(NoisyMessages):
     Every epoch makes an arm's pulls so far ``growth`` times as many. Each agent adds
     Laplace(1/epsilon) noise to the sum of this epoch's rewards: a reward is in one noisy sum. The
     server adds the sums of all epochs. An arm leaves when the evidence that its mean is below the
-    leading one's (`fmab_jax.core.evidence`) reaches b_r = log(K r (r+1) / failure).
+    leading one's (`fmab_jax.sampling.evidence`) reaches b_r = log(K r (r+1) / failure).
 
     This project's algorithm; docs/theory.md has the proofs.
 

@@ -11,15 +11,15 @@ from jaxtyping import Float
 from fmab_jax.algorithms.base import check_equal_noise, list_unbounded
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch, is_clearly_behind
 from fmab_jax.algorithms.families.private import Private, failure_parameter
-from fmab_jax.core.exchanges import Exchange, View, Viewer
-from fmab_jax.core.ledgers import Disclosure, Noise
-from fmab_jax.core.per_agent import write_numbers
-from fmab_jax.core.problems import Problem
-from fmab_jax.core.shapes import Record, Scalar
 from fmab_jax.errors import refuse
-from fmab_jax.mechanisms import DELTA, Mechanism, MechanismOf
-from fmab_jax.mechanisms.laplace import LAPLACE
 from fmab_jax.parameters import UNSET, Real, ViewKind, Whole, parameter
+from fmab_jax.parts.exchanges import Exchange, View, Viewer
+from fmab_jax.parts.mechanisms import DELTA, Mechanism, MechanismOf
+from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.per_agent import write_numbers
+from fmab_jax.records.ledger import Disclosure, Noise
+from fmab_jax.records.problem import Problem
+from fmab_jax.sampling.shapes import Record, Scalar
 
 Scales = Float[np.ndarray, " agent"]
 
@@ -78,7 +78,7 @@ class NoisyMessages(Private, Elimination):
 
     What a message leaks is ``epsilon_message`` of `privacy`, the largest of any agent. Agents may
     differ: then ``epsilon_message`` of the paper's algorithms, or ``epsilon`` of others, has a
-    number for each of them (`fmab_jax.core.per_agent`). Equations read the root mean square of the
+    number for each of them (`fmab_jax.parts.per_agent`). Equations read the root mean square of the
     scales of noise, which gives the variance of the sum; if some agents report, that of as many
     agents with the largest scales, which bounds it.
 

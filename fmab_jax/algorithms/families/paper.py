@@ -9,15 +9,15 @@ from fmab_jax.algorithms.families import schedule
 from fmab_jax.algorithms.families.elimination import EliminationTrial
 from fmab_jax.algorithms.families.messages import NoisyMessages, rounds_parameter
 from fmab_jax.algorithms.families.private import MAX_EPSILON
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.instances import Instance
-from fmab_jax.core.per_agent import AgentNumbers, PerAgent
-from fmab_jax.core.problems import Problem
-from fmab_jax.core.shapes import Scalar
 from fmab_jax.elimination import Epoch
 from fmab_jax.errors import refuse
-from fmab_jax.mechanisms.laplace import LAPLACE
 from fmab_jax.parameters import UNSET, Flag, Real, Unset, parameter
+from fmab_jax.parts.exchanges import Exchange
+from fmab_jax.parts.instances import Instance
+from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.per_agent import AgentNumbers, PerAgent
+from fmab_jax.records.problem import Problem
+from fmab_jax.sampling.shapes import Scalar
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 from fmab_jax.algorithms.base import Algorithm
-from fmab_jax.core import laplace
-from fmab_jax.core.exchanges import Exchange, Viewer
-from fmab_jax.core.ledgers import COMPUTED_HERE, Disclosure, Noise, NoiseLaw
-from fmab_jax.core.per_agent import AgentNumbers
-from fmab_jax.core.rewards import Law
 from fmab_jax.errors import format_quantity, refuse
-from fmab_jax.mechanisms.laplace import LAPLACE
 from fmab_jax.parameters import UNSET, Flag, Real, Unset, ViewKind, parameter
+from fmab_jax.parts.exchanges import Exchange, Viewer
+from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.per_agent import AgentNumbers
+from fmab_jax.parts.rewards import Law
+from fmab_jax.records.ledger import COMPUTED_HERE, Disclosure, Noise, NoiseLaw
+from fmab_jax.sampling import laplace
 
 T = TypeVar("T")
 

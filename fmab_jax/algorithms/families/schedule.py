@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from fmab_jax.core.shapes import Scalar
+from fmab_jax.sampling.shapes import Scalar
 
 
 class Setting(NamedTuple):

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32, UInt64
 
-from fmab_jax.core import arrays, keys
-from fmab_jax.core.shapes import (
+from fmab_jax.sampling import arrays, keys
+from fmab_jax.sampling.shapes import (
     ArmPerRow,
     Integer,
     PerRow,

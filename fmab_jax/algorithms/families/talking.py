@@ -7,11 +7,11 @@ import jax.numpy as jnp
 from fmab_jax.algorithms.base import noiseless_ledger
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.algorithms.families.slots import Params, Slot, State
-from fmab_jax.core.exchanges import PEER, Exchange, alone, neighbours, pooled
-from fmab_jax.core.networks import network
-from fmab_jax.core.shapes import Integer, Truth, TruthPerRowArm
 from fmab_jax.lazy_imports import nx
 from fmab_jax.parameters import Flag, parameter
+from fmab_jax.parts.exchanges import PEER, Exchange, alone, neighbours, pooled
+from fmab_jax.parts.networks import network
+from fmab_jax.sampling.shapes import Integer, Truth, TruthPerRowArm
 
 
 def pooled_parameter(words: str = "A server pools all rewards in every slot.") -> bool:

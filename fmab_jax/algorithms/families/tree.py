@@ -12,9 +12,9 @@ from jax import lax
 from jaxtyping import Array
 
 from fmab_jax.algorithms.families.slots import Slot
-from fmab_jax.core import laplace
-from fmab_jax.core.rare import anywhere
-from fmab_jax.core.shapes import ArmPerRow, PerRow, Scalar
+from fmab_jax.sampling import laplace
+from fmab_jax.sampling.rare import anywhere
+from fmab_jax.sampling.shapes import ArmPerRow, PerRow, Scalar
 
 
 def count_levels(horizon: Scalar) -> Scalar:

@@ -19,11 +19,11 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import ArrayLike
 
-from fmab_jax.core.outputs import OF_RESULTS, Accumulator, Output, Record, Reduce
-from fmab_jax.core.plugins import code_digest, forget_plugin, plugin_modules
-from fmab_jax.core.trials import Trial
 from fmab_jax.errors import PlainText, Refusal, did_you_mean, refuse
 from fmab_jax.parameters import VIEWS
+from fmab_jax.parts.outputs import OF_RESULTS, Accumulator, Output, Record, Reduce
+from fmab_jax.parts.plugins import code_digest, forget_plugin, plugin_modules
+from fmab_jax.parts.trials import Trial
 from fmab_jax.run import contract, schema
 from fmab_jax.run.outputs.standard import STANDARD
 from fmab_jax.run.reductions import check_initial_state

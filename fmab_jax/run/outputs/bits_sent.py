@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fmab_jax.core.outputs import Output
+from fmab_jax.parts.outputs import Output
 from fmab_jax.run.outputs.standard import NUMBERS
 
 BITS_SENT = Output(

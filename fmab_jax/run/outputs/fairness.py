@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fmab_jax.core.outputs import Output, Record
+from fmab_jax.parts.outputs import Output, Record
 from fmab_jax.run.outputs.regret_by_agent import ACCUMULATOR
 
 

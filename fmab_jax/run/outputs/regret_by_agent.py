@@ -5,8 +5,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
-from fmab_jax.core import arrays
-from fmab_jax.core.outputs import Accumulator, Output, Stretch
+from fmab_jax.parts.outputs import Accumulator, Output, Stretch
+from fmab_jax.sampling import arrays
 
 
 def _start(rows: int, arms: int, grid: Array) -> tuple[Array, Array]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import DTypeLike
 
-from fmab_jax.core.outputs import OF_FIXED_ARMS, Output
 from fmab_jax.errors import refuse
+from fmab_jax.parts.outputs import OF_FIXED_ARMS, Output
 
 LINKS = Output(
     "links",

@@ -1,0 +1,1 @@
+"""What a user may replace, one kind a folder or file, and the registry that finds it."""

@@ -1,0 +1,215 @@
+"""One seed's problem for the compiled loops: means, gaps, and parameters of rewards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from fmab_jax.parts.registry import replace_fields
+from fmab_jax.parts.rewards import FiniteSupport
+from fmab_jax.parts.rewards import Law as RewardLaw
+from fmab_jax.parts.worlds.base import World
+from fmab_jax.parts.worlds.contextual import Contexts, ContextualWorld, draw_contexts
+from fmab_jax.sampling import arrays, keys, normal
+from fmab_jax.sampling.rare import store_once
+from fmab_jax.sampling.segments import Ends, Segments
+from fmab_jax.sampling.shapes import STATIC, Integer, PerArm, PerRowArm, Scalar
+
+# Averaging over agents leaves rounding errors of this order, so closer means are equal.
+TIE = 1e-12
+
+
+class Instance(NamedTuple):
+    """One seed's problem; where means change, as in its last segment.
+
+    Attributes:
+        means: [row, arm] mean rewards.
+        gaps: [arm] best global mean minus the arm's; ties count as 0.
+        smallest_gap: Smallest non-zero gap, at most 1; 1 where all arms are tied. NaN where means
+            change.
+        parameters: The reward law's arrays, each [row, arm], or [1, arm] shared by all rows.
+        segments: The segments of a world; None where means do not change.
+        contexts: The contexts of a world, or None. With contexts all means and gaps above are NaN,
+            and there are no parameters.
+    """
+
+    means: PerRowArm
+    gaps: PerArm
+    smallest_gap: Scalar
+    parameters: tuple[Array, ...]
+    segments: Segments | None = None
+    contexts: Contexts | None = None
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class BoundProblem:
+    """A problem for the compiled loop: a pytree whose leaves are arrays.
+
+    A compilation depends on the tree's structure and on the shapes of its leaves.
+
+    Attributes:
+        law: The reward law without its traced values; static.
+        kind: "fixed", "estimates", "uniform", "gap" or "ratings"; static.
+        rows: Rows of the means: 1 where all agents share them; static.
+        arms: Number of arms; static.
+        agents: M as float64, at most ``rows`` if agents differ; later rows are padding.
+        values: Arrays that define the means, by name.
+        law_values: The law's traced values, by name.
+        world: How means change, without its traced values; None if they do not; static.
+        world_values: The world's traced values, by name.
+    """
+
+    law: RewardLaw = field(metadata=STATIC)
+    kind: str = field(metadata=STATIC)
+    rows: int = field(metadata=STATIC)
+    arms: int = field(metadata=STATIC)
+    agents: Array | np.ndarray
+    values: Mapping[str, Array | np.ndarray]
+    law_values: Mapping[str, Array | np.ndarray]
+    world: World | None = field(default=None, metadata=STATIC)
+    world_values: Mapping[str, Array | np.ndarray] = field(default_factory=dict)
+
+    def draw(self, key: Array, horizon: Integer | None = None) -> Instance:
+        """Returns one seed's instance; pure, for use under ``jit`` and ``vmap``.
+
+        Padding rows have mean 0 and change no bit of the others.
+
+        Args:
+            key: The seed's key; round 0 of it belongs to the instance.
+            horizon: T, for a world.
+        """
+        agents = jnp.asarray(self.agents, jnp.float64)
+        if isinstance(self.world, ContextualWorld):
+            return self._draw_contexts(self.world, key)
+        if self.world is not None:
+            assert horizon is not None
+            return self._draw_segments(key, horizon, agents)
+        if self.kind in ("fixed", "estimates", "ratings"):
+            means, parameters = self._fixed(key, agents)
+            total = arrays.padded_sum(means)
+            return Instance(means, *_gaps(total if self.rows == 1 else total / agents), parameters)
+        level = self._level(key)
+        means = level[None, :] if self.rows == 1 else self._spread_out(key, level, agents)
+        return Instance(means, *_gaps(level), self._parameters(means))
+
+    @property
+    def segments(self) -> int:
+        """Number of segments: 1 where means do not change."""
+        return 1 if self.world is None else self.world.segments
+
+    def _draw_contexts(self, world: ContextualWorld, key: Array) -> Instance:
+        """Returns an instance whose means follow from contexts."""
+        values = (
+            {n: jnp.asarray(x) for n, x in y.items()} for y in (self.world_values, self.law_values)
+        )
+        blank = jnp.full(self.arms, jnp.nan)
+        contexts = draw_contexts(world, key, *values)
+        return Instance(blank[None], blank, blank[0], (), contexts=contexts)
+
+    def draw_world(self, key: Array, horizon: Integer) -> tuple[PerArm, Ends, Array]:
+        """Returns the first means of a seed, and the ends and means [segment, arm] of its world.
+
+        Args:
+            key: The seed's key.
+            horizon: T.
+        """
+        assert self.world is not None
+        agents = jnp.asarray(self.agents, jnp.float64)
+        is_drawn = self.kind in ("uniform", "gap")
+        first = self._level(key) if is_drawn else self._fixed(key, agents)[0][0]
+        (words,) = keys.stream_keys(key, 0, keys.SEGMENT)
+        world = replace_fields(self.world, self.world_values)
+        return first, *world.lay_out(jnp.asarray(horizon), words, first)
+
+    def _draw_segments(self, key: Array, horizon: Integer, agents: Scalar) -> Instance:
+        """Returns an instance whose means change."""
+        _, ends, levels = self.draw_world(key, horizon)
+        ends = jnp.clip(ends, 0, horizon).at[-1].set(horizon)
+
+        def spread(level: PerArm) -> tuple[Array, Array, tuple[Array, ...]]:
+            # The differences between agents stay, as far as means in [0, 1] allow.
+            means = level[None, :] if self.rows == 1 else self._spread_out(key, level, agents)
+            return means, _gaps(level)[0], self._parameters(means)
+
+        means, gaps, parameters = jax.vmap(spread)(levels)
+        last = tuple(x[-1] for x in parameters)
+        segments = Segments(ends, gaps, tuple(jnp.moveaxis(x, 0, 1) for x in parameters))
+        return Instance(means[-1], gaps[-1], jnp.full((), jnp.nan), last, segments)
+
+    def _fixed(self, key: Array, agents: Scalar) -> tuple[Array, tuple[Array, ...]]:
+        """Returns means that the problem states, or that a seed draws around them."""
+        if self.kind == "ratings":
+            assert isinstance(self.law, FiniteSupport)
+            table = jnp.asarray(self.values["probabilities"])
+            parameters = tuple(table[:, :, level] for level in range(table.shape[2]))
+            return self.law.mean(*parameters), parameters
+        means = jnp.asarray(self.values["means"])
+        if self.kind == "estimates":
+            means = self._perturb(key, means, agents)
+        return means, self._parameters(means)
+
+    def _perturb(self, key: Array, means: PerRowArm, agents: Scalar) -> PerRowArm:
+        """Draws means around estimates, in the range of a reward; padding rows are 0."""
+        (words,) = keys.stream_keys(key, 0, keys.ESTIMATE)
+        columns = jnp.arange(self.arms, dtype=jnp.uint32)
+        lanes = keys.lanes(self.rows, columns, self.arms)
+        noise = normal.quantile(keys.uniform(*words, lanes), normal.multiply_rounded)
+        shift = arrays.rounded(jnp.asarray(self.values["means_error"]) * noise)
+        drawn = jnp.clip(means + shift, self.values["low"], self.values["high"])
+        exists = (jnp.arange(self.rows, dtype=jnp.float64) < agents)[:, None]
+        return store_once(agents > 0.0, jnp.where(exists, drawn, 0.0))[0]
+
+    def _parameters(self, means: PerRowArm) -> tuple[Array, ...]:
+        traced = {name: jnp.asarray(value) for name, value in self.law_values.items()}
+        return self.law.parameters(means, **traced)
+
+    def _level(self, key: Array) -> PerArm:
+        """Draws the global means."""
+        (words,) = keys.stream_keys(key, 0, keys.INSTANCE)
+        arm = jnp.arange(self.arms, dtype=jnp.uint32)
+        level = keys.uniform(*words, arm)
+        if self.kind == "uniform":
+            return level
+        gap = jnp.asarray(self.values["instance_gap"])
+        index = jnp.arange(self.arms)
+        best = jnp.argmax(level)
+        second = jnp.argmax(jnp.where(index == best, -1.0, level))
+        top = gap + arrays.rounded((1.0 - gap) * keys.uniform(*words, arm[0], draw=2))
+        return jnp.where(index == best, top, (top - gap) * (level / level[second]))
+
+    def _spread_out(self, key: Array, level: PerArm, agents: Scalar) -> PerRowArm:
+        """Returns means around ``level`` that sum to it over agents; padding rows are 0."""
+        (words,) = keys.stream_keys(key, 0, keys.INSTANCE)
+        rows = self.rows
+        pair, arm = jnp.arange((rows + 1) // 2, dtype=jnp.uint32), jnp.arange(len(level))
+        lane = pair[:, None] * jnp.uint32(len(level)) + arm.astype(jnp.uint32)[None, :]
+        # 32 bits are enough: offsets are stretched anyway.
+        pairs = jnp.stack(keys.coarse_uniforms(*words, lane, draw=1), axis=1)
+        (offsets,) = store_once(agents > 0.0, pairs.reshape(2 * len(pair), len(level))[:rows])
+        exists = (jnp.arange(rows, dtype=jnp.float64) < agents)[:, None]
+        raw = jnp.where(exists, offsets, 0.0)
+        centre = arrays.rounded(arrays.padded_sum(raw) / agents)
+        # The rounding error of a single agent must not be stretched.
+        differs = exists & (agents > 1.0)
+        lowest = jnp.min(jnp.where(differs, raw, centre[None, :]), axis=0) - centre
+        highest = jnp.max(jnp.where(differs, raw, centre[None, :]), axis=0) - centre
+        # Every mean stays in [0, 1].
+        down = level / jnp.maximum(-lowest, 1e-300)
+        up = (1.0 - level) / jnp.maximum(highest, 1e-300)
+        stretch = jnp.where(agents > 1.0, self.values["spread"] * jnp.minimum(down, up), 0.0)
+        shift = arrays.rounded(stretch[None, :] * (raw - centre[None, :]))
+        return jnp.where(exists, jnp.clip(level[None, :] + shift, 0.0, 1.0), 0.0)
+
+
+def _gaps(global_means: PerArm) -> tuple[Array, Array]:
+    gaps = jnp.max(global_means) - global_means
+    gaps = jnp.where(gaps < TIE, 0.0, gaps)
+    smallest = jnp.min(jnp.where(gaps > 0.0, gaps, 1.0))
+    return gaps, smallest

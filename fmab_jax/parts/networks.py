@@ -1,0 +1,201 @@
+"""Graphs and components as values of a configuration: hashable, equal where graphs are equal."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, field
+from numbers import Real
+
+import numpy as np
+
+from fmab_jax.files import check_path
+from fmab_jax.lazy_imports import nx
+from fmab_jax.parameters import Kind, parameter
+from fmab_jax.parts import graphs, named_graphs
+from fmab_jax.sampling.shapes import Record
+
+# Attributes of a netCDF file hold 64 KB.
+_LISTED_EDGES = 3000
+
+
+@dataclass(frozen=True)
+class FixedGraph:
+    """A graph of explicit edges, from networkx or a file.
+
+    Attributes:
+        nodes: M.
+        edges: Sorted pairs of int32, as bytes.
+        name: Label, not part of the identity.
+        weighted: Whether an edge had a weight other than 1; the weight is ignored.
+    """
+
+    nodes: int
+    edges: bytes = field(repr=False)
+    name: str = field(default="", compare=False)
+    weighted: bool = field(default=False, compare=False)
+
+    @classmethod
+    def from_graph(
+        cls, graph: nx.Graph, name: str = "", field: str = "graph", connected: bool = True
+    ) -> FixedGraph:
+        """Converts a networkx graph.
+
+        Raises:
+            ValueError: If it is refused by `graphs.validated`.
+        """
+        frozen = graphs.validated(graph, field, connected=connected)
+        pairs = sorted((min(edge), max(edge)) for edge in frozen.edges())
+        edges = np.array(pairs, np.int32).reshape(-1, 2)
+        weights = (weight for _, _, weight in graph.edges(data="weight", default=1.0))
+        weighted = any(not isinstance(value, Real) or value != 1.0 for value in weights)
+        name = name or str(graph.name or "")
+        return cls(frozen.number_of_nodes(), edges.tobytes(), name, weighted)
+
+    @property
+    def pairs(self) -> list[list[int]]:
+        """The edges."""
+        pairs: list[list[int]] = np.frombuffer(self.edges, np.int32).reshape(-1, 2).tolist()
+        return pairs
+
+    def graph(self) -> nx.Graph:
+        """Returns the frozen networkx graph."""
+        return named_graphs.build_frozen(self.nodes, self.pairs, self.name)
+
+    def plain(self) -> Record:
+        """Returns a JSON-able identity, with the edges of a small graph."""
+        count = len(self.edges) // 8
+        digest = hashlib.sha256(self.edges).hexdigest()
+        identity: Record = {"nodes": self.nodes, "edges": count, "sha256": digest}
+        return identity | ({"edge_list": self.pairs} if count <= _LISTED_EDGES else {})
+
+
+@dataclass(frozen=True)
+class GraphOf(Kind):
+    """A name, a file or a networkx graph: the values of `graphs.make`.
+
+    Attributes:
+        connected: Whether the graph must be connected.
+    """
+
+    connected: bool = True
+
+    metavar = "GRAPH"
+
+    def check_value(self, name: str, value: object, remedy: str) -> FixedGraph | str:
+        """Returns a name unchanged, anything else as a `FixedGraph`."""
+        if isinstance(value, FixedGraph):
+            return value
+        if isinstance(value, nx.Graph):
+            return FixedGraph.from_graph(value, field=name, connected=self.connected)
+        if isinstance(value, os.PathLike) or (isinstance(value, str) and graphs.names_file(value)):
+            text = value if isinstance(value, str) else str(check_path(name, value))
+            return FixedGraph.from_graph(graphs.read(text, name), text, name, self.connected)
+        return named_graphs.checked_name(value, name)
+
+    def plain(self, value: object) -> object:
+        """Returns the name, or the identity of the edges."""
+        return value.plain() if isinstance(value, FixedGraph) else value
+
+    def text(self, value: object) -> str:
+        """Writes the name."""
+        if isinstance(value, FixedGraph):
+            return value.name or "own graph"
+        return super().text(value)
+
+    def remark(self, value: object) -> str:
+        """Says that weights of edges are ignored."""
+        ignored = isinstance(value, FixedGraph) and value.weighted
+        return "edge weights ignored" if ignored else ""
+
+    def label(self, value: object) -> object:
+        """Returns the name; a graph without one has none."""
+        return value.name if isinstance(value, FixedGraph) else super().label(value)
+
+
+@dataclass(frozen=True)
+class ComponentsOf(Kind):
+    """Components, the values of `graphs.components`: a text, or a list of networkx graphs."""
+
+    metavar = "SPEC"
+
+    def check_value(self, name: str, value: object, remedy: str) -> tuple[FixedGraph, ...] | str:
+        """Returns a text of names unchanged; a list, or a text with files, as a tuple of graphs."""
+        if isinstance(value, str):
+            parts = value.replace(":", "+").split("+")
+            if not any(map(graphs.names_file, parts)):
+                return value
+            # The value must hold the content of files.
+            components = enumerate(graphs.list_parts(value))
+            return tuple(_part(f"{name}[{q}]", *part, q) for q, part in components)
+        if isinstance(value, (list, tuple)) and all(isinstance(x, FixedGraph) for x in value):
+            return tuple(value)
+        networks = graphs.list_networks(value, name)
+        return tuple(FixedGraph.from_graph(x, field=f"{name}[{q}]") for q, x in enumerate(networks))
+
+    def plain(self, value: object) -> object:
+        """Returns the text, or the identity of every graph."""
+        return [graph.plain() for graph in value] if isinstance(value, tuple) else value
+
+    def text(self, value: object) -> str:
+        """Writes the parts."""
+        return str(self.none_label if value is None else self.label(value))
+
+    def remark(self, value: object) -> str:
+        """Says that weights of edges are ignored."""
+        return max(map(GraphOf().remark, value), default="") if isinstance(value, tuple) else ""
+
+    def label(self, value: object) -> object:
+        """Returns the text, or the parts joined by plus signs."""
+        if value is None:
+            return "none"
+        return "+".join(map(GraphOf().text, value)) if isinstance(value, tuple) else value
+
+    def is_list_value(self, value: object) -> bool:
+        """Tells a specification that is a list from a list of specifications."""
+        return not (isinstance(value, list) and all(isinstance(v, (str, list)) for v in value))
+
+
+def _part(field: str, size: int, graph: str, seed: int) -> FixedGraph:
+    """Returns a component of a text in which some component is a file."""
+    file = graphs.read(graph, field) if graphs.names_file(graph) else None
+    network = graphs.make(graph if file is None else file, size, seed=seed, field=field)
+    return FixedGraph.from_graph(network if file is None else file, f"{size}:{graph}", field)
+
+
+def graph_parameter(default: str | None, none_label: str = "") -> object:
+    """Returns the parameter of an algorithm for its communication graph.
+
+    Args:
+        default: A name, or None.
+        none_label: Meaning of None, as a text; without it, None is refused.
+    """
+    return parameter(
+        GraphOf(none_label=none_label) if none_label else GraphOf(),
+        "complete, star, ring, path, grid, regular-D, random[-P], preferential[-m], or a file: "
+        ".txt, .edgelist, .csv or .graphml.",
+        default=default,
+        keyword=False,
+        symbol="",
+        label="graph",
+    )
+
+
+def network(value: object, agents: int, field: str = "graph", connected: bool = True) -> nx.Graph:
+    """Builds the graph of a `GraphOf` value for a number of agents.
+
+    Raises:
+        ValueError: If they do not fit.
+    """
+    graph = value.graph() if isinstance(value, FixedGraph) else value
+    return graphs.make(graph, agents, field=field, connected=connected)
+
+
+def parts(value: object, agents: int) -> list[nx.Graph]:
+    """Builds the component graphs of a `ComponentsOf` value.
+
+    Raises:
+        ValueError: If they do not fit the number of agents.
+    """
+    spec = [graph.graph() for graph in value] if isinstance(value, tuple) else value
+    return graphs.components(spec, agents)

@@ -1,0 +1,167 @@
+"""Parameters with one number for all agents, or one for each of them."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fmab_jax.errors import describe_error, format_quantity, parse_number, refuse
+from fmab_jax.files import check_path, read_input
+from fmab_jax.parameters import Real, parameters_of
+from fmab_jax.parts.exchanges.table import AGENTS_MAX
+from fmab_jax.tables import plain_number
+
+AgentNumbers = tuple[float, ...]
+"""A number for each agent."""
+
+# Attributes of a netCDF file hold 64 KB.
+_MOST_RUNS = 2000
+_MOST_BYTES = 1 << 30
+# Longer labels name the range and a digest.
+_LONGEST = 40
+_FILE = re.compile(r"(?P<path>.*\.csv)(?::(?P<column>.+))?", re.IGNORECASE | re.DOTALL)
+_FORM = "VALUExAGENTS or LOW..HIGHxAGENTS joined by commas, such as 1x40,2..10x10"
+
+
+@dataclass(frozen=True)
+class PerAgent(Real):
+    """A real number in a range, or one for each agent.
+
+    Numbers by agent are a list, a tuple or an array; a text such as ``1x40,10x10``, which is 1 for
+    40 agents, then 10 for 10 agents, or ``0.5..2x50``, the uniform law on [0.5, 2] over 50 agents,
+    of which agent i has the quantile (i - 1/2) / 50; or a file ``a.csv`` or ``a.csv:column`` with
+    one row for each agent. Equal numbers are one number. A list is a sweep where a sweep may be;
+    there an item may be such a list, a text, or a number.
+    """
+
+    def check_value(self, name: str, value: object, remedy: str) -> float | AgentNumbers | None:  # type: ignore[override]
+        """Returns a number if all agents have the same, else a tuple of one for each."""
+        if isinstance(value, str) and (values := _parse(name, value)) is not None:
+            pass
+        elif isinstance(value, (list, tuple)) or isinstance(value, np.ndarray) and value.ndim == 1:
+            if len(value) > AGENTS_MAX:
+                allowed = f"a number, or at most {AGENTS_MAX:,}"
+                refuse(name, f"{len(value):,} numbers", allowed, "give one for each agent")
+            values = list(value)
+        else:
+            return super().check_value(name, value, remedy)
+        if not values:
+            refuse(name, value, "a number, or one for each agent", "give at least one")
+        # Equal neighbours are checked once.
+        numbers: list[float] = []
+        place = 0
+        for item, run in itertools.groupby(values):
+            field = f"{name}[{place}]"
+            number = None if item is None else super().check_value(field, item, remedy)
+            if number is None:
+                refuse(field, item, "a number if agents differ", "give a large one")
+            length = sum(1 for _ in run)
+            numbers += [number] * length
+            place += length
+        if len(set(numbers)) == 1:
+            return numbers[0]
+        if (runs := len(_list_runs(numbers))) > _MOST_RUNS:
+            allowed = f"at most {_MOST_RUNS:,} runs of equal numbers"
+            refuse(name, f"{runs:,} runs", allowed, "round them, and sort the agents by them")
+        return tuple(numbers)
+
+    def text(self, value: float | AgentNumbers | None) -> str:
+        """Writes a number, or the label."""
+        return str(self.label(value)) if isinstance(value, tuple) else super().text(value)
+
+    def label(self, value: float | AgentNumbers | None) -> float | str:
+        """Returns a number, or a short text."""
+        if not isinstance(value, tuple):
+            return super().label(value)
+        text = write_numbers(value)
+        if len(text) <= _LONGEST:
+            return text
+        digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+        return f"{min(value):.3g} to {max(value):.3g} ({digest})"
+
+    def plain(self, value: float | AgentNumbers | None) -> float | str | None:  # type: ignore[override]
+        """Returns a number, or the whole text, from which the numbers can be read."""
+        return write_numbers(value) if isinstance(value, tuple) else super().plain(value)
+
+
+def write_numbers(values: AgentNumbers) -> str:
+    """Writes numbers as VALUExAGENTS, joined by commas."""
+    return ",".join(f"{_write(x)}x{count}" for x, count in _list_runs(values))
+
+
+def check_lengths(algorithm: object, agents: int) -> None:
+    """Refuses parameters with numbers for another count of agents.
+
+    Raises:
+        ValueError: If a parameter has.
+    """
+    for name, parameter in parameters_of(type(algorithm)).items():
+        value = getattr(algorithm, name)
+        if isinstance(parameter.kind, PerAgent) and isinstance(value, tuple):
+            if len(value) != agents:
+                number = format_quantity(agents, "agent")
+                allowed = f"one number, or one for each of {number}, not {len(value):,}"
+                refuse(name, parameter.kind.label(value), allowed, "give as many as agents")
+
+
+def _list_runs(values: Sequence[float]) -> list[tuple[float, int]]:
+    return [(x, sum(1 for _ in run)) for x, run in itertools.groupby(values)]
+
+
+def _write(value: float) -> str:
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def _parse(name: str, text: str) -> list[float] | None:
+    """Returns the numbers of a text or of the file that it names; None for any other text."""
+    if match := _FILE.fullmatch(text):
+        return _read(name, match["path"], match["column"])
+    if not re.search(r"[0-9.]\s*[x,]", text):
+        return None
+    values: list[float] = []
+    for part in text.split(","):
+        number, times, count = part.strip().partition("x")
+        ends = [parse_number(end) for end in number.split("..")]
+        bad = None in ends or len(ends) > 2 or len(ends) == 2 and not times
+        if bad or times and not re.fullmatch("[1-9][0-9]{0,7}", count.strip()):
+            refuse(name, text, _FORM, f"mend {part.strip()[:20]!r}")
+        low, high = (float(end) for end in (ends[0], ends[-1]) if end is not None)
+        agents = int(count) if times else 1
+        values += [low + (high - low) * (i + 0.5) / agents for i in range(agents)]
+    return values
+
+
+def _read(name: str, file: str, column: str | None) -> list[float]:
+    """Returns a column of a CSV file."""
+    path = check_path(name, file)
+    try:
+        content = read_input(path, name, _MOST_BYTES).decode("utf-8-sig")
+        reader = csv.reader(io.StringIO(content, newline=""), strict=True)
+        rows = [[cell.strip() for cell in row] for row in reader if any(row)]
+    except (UnicodeDecodeError, csv.Error) as error:
+        remedy = f"save it again ({describe_error(error)})"
+        refuse(name, file, "a CSV file in UTF-8", remedy)
+    names = rows[0] if rows and any(plain_number(cell) is None for cell in rows[0]) else []
+    place = 0
+    if column is not None:
+        if names.count(column) != 1:
+            remedy = f"choose from {', '.join(names)}" if names else "write names in the first line"
+            refuse(name, f"{file}:{column}", "the name of one column", remedy)
+        place = names.index(column)
+    elif rows and len(rows[0]) != 1:
+        refuse(name, file, "a file of one column", f"name a column: {file}:COLUMN")
+    values: list[float] = []
+    for row in rows[bool(names) :]:
+        cell = row[place] if place < len(row) else ""
+        if (value := plain_number(cell)) is None:
+            row_name = f"{file}, row {len(values) + 1}"
+            refuse(name, row_name, "a plain decimal number", f"mend {cell[:20]!r}")
+        values.append(value)
+    return values

@@ -1,0 +1,1 @@
+"""How trials draw random numbers and sums: keys, binomials, Laplace noise, curves."""
