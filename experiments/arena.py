@@ -53,8 +53,8 @@ TRUST = {
     "open": "others, with rewards or means",
     "names": "others, with names of arms",
     "sum": "a secure sum",
-    "message": "nobody, up to the ε of a message",
-    "reward": "nobody, up to the ε of a reward",
+    "message": "nobody: a message leaks at most its ε",
+    "reward": "nobody: a reward leaks at most its ε",
     "alone": "nobody: nothing is told",
 }
 

@@ -48,7 +48,7 @@ class FedUCB(GossipUCB, Private):
     name = "fed_ucb"
     title = "Fed_UCB"
     source = "Zhu, Zhu, Liu and Liu, SIGMETRICS 2021, arXiv 2010.12763"
-    trusted = "nobody, up to the epsilon of a message"
+    trusted = "nobody: a message leaks at most its epsilon"
 
     def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Covers messages and actions: both are functions of the released sums."""

@@ -46,7 +46,7 @@ class LDPUCB(Private, Pooled):
     name = "ldp_ucb"
     title = "LDP-UCB"
     source = "Ren, Zhou, Liu and Shroff, arXiv 2007.03121, their code"
-    trusted = "nobody, up to the epsilon of a reward"
+    trusted = "nobody: a reward leaks at most its epsilon"
 
     bits: bool = parameter(Flag(), "Release a reward as one random bit.", default=False)
     pooled: bool = pooled_parameter("A server pools what is released.")

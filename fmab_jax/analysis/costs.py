@@ -34,7 +34,7 @@ LEAK_NOTE = (
 LEAKS = tuple(f"leak_{view}{end}" for view in VIEWS for end in ("", "_delta"))
 """Variables of leaks: the epsilon of each view, and the delta at which it holds."""
 
-_MESSAGE = "nobody, up to the epsilon of a message"
+_MESSAGE = "nobody: a message leaks at most its epsilon"
 _SECURE = "secure aggregation: nobody sees one agent's message"
 
 

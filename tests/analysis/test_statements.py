@@ -274,7 +274,7 @@ def test_runs_and_sweeps_say_what_they_cost():
     assert told.question.problem.startswith("agents 4, arms 3, problem drawn")
 
 
-TRUSTS = ("nobody, up to the epsilon of a message", "a secure sum")
+TRUSTS = ("nobody: a message leaks at most its epsilon", "a secure sum")
 
 
 @pytest.mark.parametrize(

@@ -251,7 +251,7 @@ def test_rows_of_the_table_have_their_own_numbers():
     ends = [each.regret.isel(time=-1).values for each in (mine, cdp)]
     assert row == {
         "algorithm": "Fed_UCB, ring, scaled",
-        "who is trusted": "nobody, up to the ε of a message",
+        "who is trusted": "nobody: a message leaks at most its ε",
         "seeds": 4,
         "regret at T": common.interval(ends[0]),
         "largest": f"{ends[0].max():,.0f}",

@@ -600,7 +600,7 @@ def test_runs_by_label_say_what_they_leak_and_whom_they_trust():
     runs["c"] = leaking(result(seed=2), (), 5.0, "sums over 50 agents", actions=np.inf)
     text = caption(plot_runs(runs))
     assert "in what is sent: 25 (single messages) (a); 5 (single messages) (b); 5 (sums" in text
-    assert "Trusted: “nobody, up to the epsilon of a message” (a / b); “secure agg" in text
+    assert "Trusted: “nobody: a message leaks at most its epsilon” (a / b); “secure agg" in text
     assert "without a bound, whoever sees actions” (c). " in text
     same = {label: leaking(result(seed=i), (), 5.0) for i, label in enumerate("ab")}
     assert "eak ε" not in caption(plot_runs(same))

@@ -157,14 +157,15 @@ def test_the_smallest_regret_is_told_with_leak_and_trust():
     means = fmab.final_table(data).regret.values
     best, safest = ("one", "two")[int(means[:2].argmin())], "two"
     leak = {"one": 4, "two": 1}[best]
-    start = "Trusted “nobody, up to the epsilon of a message”: the smallest mean regret at the "
+    start = "Trusted “nobody: a message leaks at most its epsilon”: the smallest mean regret at "
+    start += "the "
     assert f"{start}horizon, of 2 configurations, is {write_short(means[:2].min())} [" in text
     assert f": {best}, which leaks ε = {leak} (single messages)." in text
     assert ("The smallest leak, ε = 1 (single" in text) == (best != safest)
     start = "Trusted “secure aggregation: nobody sees one agent's message”: the mean regret at the "
     assert f"{start}horizon is {write_short(means[2])} [" in text
     assert "): sum, which leaks ε = 1 (sums over 4 agents)." in text
-    assert "; trusted: “nobody, up to the epsilon of a message” or “secure aggregation: nob" in text
+    assert "; trusted: “nobody: a message leaks at most its epsilon” or “secure aggregation" in text
     alone = told_of(data.isel(algorithm=[1]))
     assert "The mean regret at the horizon is " in alone and "which leaks" not in alone
 

@@ -52,7 +52,7 @@ class LikelihoodElimination(NoisyMessages):
     elementwise = True
     lasting_scale = True
     precompute_fields = ("number", "pulls", "reporting")
-    trusted = "nobody, up to the epsilon of a message"
+    trusted = "nobody: a message leaks at most its epsilon"
 
     epsilon: Unset | float | AgentNumbers | None = epsilon_parameter(
         UNSET, suggested=1, kind=PerAgent, words="; by agent: 1x40,10x10 or a file"

@@ -44,7 +44,7 @@ class PaperElimination(NoisyMessages):
     lasting_scale = True
     source = "Li and Song, IEEE JSAC 40(3), 2022, arXiv 2111.01570"
     shown_by = "Theorem 1"
-    trusted = "nobody, up to the epsilon of a message"
+    trusted = "nobody: a message leaks at most its epsilon"
 
     epsilon_message: Unset | float | AgentNumbers | None = parameter(
         PerAgent(none_label="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
@@ -191,7 +191,8 @@ class PaperWaiting(PaperElimination):
             the largest mean without noise, which no epsilon covers.
     """
 
-    trusted = "nobody, up to the epsilon of a message; in un-noised waits, whoever sees actions"
+    trusted = "nobody: a message leaks at most its epsilon; in waits without noise, "
+    trusted += "whoever sees actions"
     private_waiting: bool = parameter(
         Flag(),
         "Waiting agents go by the noisy means that they send, so that the noise covers actions.",
