@@ -180,6 +180,7 @@ def bases():
         "until_precise": {"relative": 0.1},
         "open_sweep": {"path": "store"},
         "final_table": {"data": DATA},
+        "table": {"data": DATA},
         "add_leaks": {"data": DATA},
         "overview": {"data": DATA},
         "export": {"data": DATA, "path": f"{next(NUMBERS)}.csv"},
@@ -275,6 +276,7 @@ BY_NAME = {
         (partial(swept, store="there"), "worker allow_changes"),
     ],
     "final_table": [(partial(fmab.final_table, WHOLE), "level peer_price")],
+    "table": [(partial(fmab.table, WHOLE), "level server_price peer_price")],
     "plot_runs": [(partial(fmab.plot_runs, {"a": DATA}), "bounds")],
 }
 BY_NAME |= {
@@ -325,6 +327,7 @@ DOORS = {
         WHOLE, f"{next(NUMBERS)}.html", overwrite=v
     ),
     "final_table(data)": fmab.final_table,
+    "table(data)": fmab.table,
     "plot_runs({'a': run})": lambda v: fmab.plot_runs({"a": v}),
     "plot_runs(bounds of a)": lambda v: fmab.plot_runs({"a": DATA}, bounds={"a": v}),
     "write_report(sources)": lambda v: fmab.write_report(v, f"{next(NUMBERS)}.html"),

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Num
 
 from fmab_jax.analysis.words import write_short
 
-BUDGETS = ("links", "numbers", "bits")
+BUDGETS: tuple[str, ...] = ("links", "numbers", "bits")
 """What a run spends, and what a plan has budgets of."""
 
 SHARE = 0.95

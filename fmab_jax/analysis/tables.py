@@ -1,11 +1,12 @@
-"""Builds the table of final values of a sweep, with intervals."""
+"""Builds the table of final values of a result, with intervals."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from fmab_jax.analysis import budgets, summary
@@ -17,13 +18,28 @@ from fmab_jax.analysis.bands import (
     lost_interval,
     student_critical,
 )
-from fmab_jax.analysis.costs import LEAKS, communication_cost, list_prices, read_cell_ledger
+from fmab_jax.analysis.costs import (
+    LEAKS,
+    communication_cost,
+    list_prices,
+    read_cell_ledger,
+    read_exposure,
+    read_parameters,
+)
+from fmab_jax.analysis.words import is_number, list_facts
 from fmab_jax.errors import choice, price, real, refuse
 from fmab_jax.parameters import VIEWS, ViewKind
 from fmab_jax.run.attributes import json_attr
 from fmab_jax.sampling.shapes import Record
 
 _ENDS = ("_lower", "_upper")
+# Facts of a configuration, which a result states as attributes or coordinates.
+_FACTS = ("algorithm", "agents", "arms", "horizon", "epsilon", "epsilon_message")
+# Settings of how a run was made and kept, which change no expected value.
+_HOW = {"axes", "labels", "seeds", "times", "spacing", "sum_agents", "keep", "until", "outputs"}
+_UNITS = {"regret": "reward", "cost": "price", "rounds_made": "rounds"}
+_UNITS |= {name: name for name in budgets.BUDGETS} | {"leak_messages": "ε of one reward"}
+_UNITS |= dict.fromkeys((*EVENTS, "undecided"), "share of seeds")
 _COUNTS = ("seeds", *EVENTS, "undecided")
 
 
@@ -34,6 +50,125 @@ def compute_look_band(
     # A look's level lies far out: the quantile needs draws beyond it.
     resamples = min(1_000_000, max(2000, math.ceil(200 / (1 - level))))
     return compute_moments_band(seeds, mean, covariance, level, resamples=resamples)
+
+
+def table(
+    data: xr.Dataset,
+    *,
+    level: float | None = None,
+    server_price: float = 1.0,
+    peer_price: float = 1.0,
+) -> pd.DataFrame:
+    """Returns what every configuration ends with at T: a tidy table, one row per configuration.
+
+    ``query``, ``sort_values``, ``to_csv`` and all else of pandas work on it.
+
+    Args:
+        data: From `sweep`, `open_sweep`, `load` or `simulate`, which has a single configuration.
+        level: Confidence level of the intervals, in (0, 1); 0.95 by default. For a sweep that ran
+            until it was precise, the level over all looks together, by default the one it ran with:
+            the interval of regret is then that of the simultaneous band, at the level of one look.
+        server_price: c1, of an agent-server link.
+        peer_price: c2, of an agent-agent link on the meter that is priced.
+
+    Returns:
+        A DataFrame in the order of the grid. Its columns:
+
+        * the swept parameters, then the settings that the result states; "none" among numbers is
+          infinite;
+        * ``leak_messages``, epsilon of one reward in what is sent, over the whole run, against
+          whoever sees most of it (0 where nothing is sent, infinite for no bound, NaN where the
+          result does not say), ``leak_messages_delta``, the delta at which it holds (0 for pure
+          privacy), the same of other views if `add_leaks` has added them, ``leak_view``, what that
+          viewer sees, ``trust``, who is trusted with what, and ``open_actions``, whether actions
+          have no bound while messages have one;
+        * ``regret``, ``rounds_made`` and ``cost``: means over the seeds, each with ``_lower`` and
+          ``_upper`` (Student t), and so are outputs that are a number of each seed;
+        * ``links``, ``numbers`` and ``bits``: the mean of a run, ``_p95``, which 95 % of the runs
+          do not exceed, and ``_max``, the most of a run; ``links`` counts the meters that have a
+          price, ``links_`` and a meter, the mean of each;
+        * ``best_arm_lost`` and ``worse_arm_played``: shares of the seeds, each with the
+          Clopper-Pearson ``_lower`` and ``_upper``; ``undecided``, the share of the seeds that
+          still explore at T; ``seeds``, how many there are.
+
+        Configurations of an unfinished sweep that have fewer than 2 seeds have NaN. What a result
+        of an older version does not say is absent. A swept parameter keeps its name: a column of
+        the same name is left out. ``attrs`` has the ``title``, which states what all rows share,
+        the swept parameters ``dims``, the ``level``, ``interval``, how it is made, the ``units`` of
+        columns, and both prices.
+
+    Raises:
+        ValueError: If ``data`` is no such result, or another argument is out of range.
+
+    Example:
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> data = fmab.sweep(fmab.cdp_mab, problem, epsilon=[0.1, 1], horizon=10**4, seeds=20)
+        >>> frame = fmab.table(data)
+        >>> frame.query("leak_messages <= 2 and links_max <= 400").epsilon.tolist()
+        [0.1]
+    """
+    data, rows, attrs = _compute_rows(data, level, server_price, peer_price)
+    dims, names = [str(name) for name in data.seeds.dims], _list_columns(data)
+    records = []
+    for place, row in zip(np.ndindex(data.seeds.shape), rows, strict=True):
+        cell = data.isel(dict(zip(dims, place, strict=True)))
+        record = {name: cell[name].item() for name in dims}
+        exposure = read_exposure(cell)
+        facts = _read_settings(cell)
+        facts |= {n: float(cell[n]) if n in cell else math.nan for n in _list_leaks(data)}
+        facts |= {"leak_view": exposure.observation, "trust": exposure.trust}
+        facts |= {"open_actions": exposure.has_open_actions}
+        facts |= {name: row.get(name, math.nan) for name in names}
+        if row["seeds"]:
+            facts |= {n: facts[n] / row["seeds"] for n in (*EVENTS, "undecided") if n in facts}
+        records.append(record | {n: value for n, value in facts.items() if n not in record})
+    frame = pd.DataFrame(records)
+    for name in frame.columns:
+        frame[name] = _as_numbers(frame[name])
+    outputs = {n: data[n if n in data else f"{n}_mean"] for n in list_scalar_outputs(data)}
+    units = _UNITS | {name: str(array.attrs.get("units", "")) for name, array in outputs.items()}
+    frame.attrs = {
+        "title": ", ".join(list_facts(data, dims, leaks=True)),
+        "dims": dims,
+        "level": attrs["level"],
+        "interval": attrs["description"],
+        "units": {name: unit for name, unit in units.items() if name in frame and unit},
+        "server_price": attrs["server_price"],
+        "peer_price": attrs["peer_price"],
+    }
+    return frame
+
+
+def _as_numbers(column: pd.Series) -> pd.Series:
+    """Returns a column of numbers as such, where "none" is infinite; others as they are."""
+    if column.dtype != object or not any(map(is_number, column)):
+        return column
+    values = column.replace("none", math.inf)
+    return pd.to_numeric(values) if all(isinstance(x, (int, float)) for x in values) else column
+
+
+def _read_settings(cell: xr.Dataset) -> Record:
+    """Returns the facts and the settings of one configuration that are numbers or texts."""
+    study = {name: value for name, value in read_parameters(cell).items() if name not in _HOW}
+    facts = {name: cell.attrs[name] for name in _FACTS if name in cell.attrs}
+    facts |= {n: cell[n].item() for n in _FACTS if n in cell.coords and cell[n].ndim == 0}
+    return {n: x for n, x in (study | facts).items() if isinstance(x, (str, int, float))}
+
+
+def _list_columns(data: xr.Dataset) -> list[str]:
+    """Returns the columns of a table that are computed from the seeds."""
+    names = [f"{n}{end}" for n in ("regret", "rounds_made", "cost") for end in ("", *_ENDS)]
+    names += [f"links_{meter}" for meter in data.meter.values.tolist()]
+    names += budgets.list_columns(data)
+    names += [f"{n}{end}" for n in EVENTS if n in data for end in ("", *_ENDS)]
+    names += [f"{n}{end}" for n in list_scalar_outputs(data) for end in ("", *_ENDS)]
+    return [*names, "undecided", "seeds"]
+
+
+def _list_leaks(data: xr.Dataset) -> list[str]:
+    """Returns the variables of leaks of a table: those of messages, and those that were added."""
+    return [name for name in LEAKS if name in data or name in LEAKS[:2]]
 
 
 def final_table(
@@ -79,20 +214,57 @@ def final_table(
         >>> table.regret.dims, bool((table.regret_lower < table.regret).all())
         (('epsilon',), True)
     """
+    data, rows, attrs = _compute_rows(data, level, server_price, peer_price)
+    dims, shape = list(data.seeds.dims), data.seeds.shape
+
+    def column(name: str) -> np.ndarray:
+        missing = 0 if name in _COUNTS else np.nan
+        return np.array([row.get(name, missing) for row in rows]).reshape(shape)
+
+    arrays = {name: (dims, column(name)) for name in _list_columns(data)}
+    unsaid = xr.DataArray(np.full(shape, np.nan))
+    arrays |= {name: (dims, np.asarray(data.get(name, unsaid))) for name in _list_leaks(data)}
+    arrays.pop("links", None)
+    meters = [f"links_{meter}" for meter in data.meter.values.tolist()]
+    links = [arrays.pop(name)[1] for name in meters]
+    arrays["links"] = [*dims, "meter"], np.stack([*links], -1) if links else np.empty((*shape, 0))
+    return xr.Dataset(arrays, _select_coordinates(data), attrs)
+
+
+def _compute_rows(
+    data: xr.Dataset, level: float | None, server_price: float, peer_price: float
+) -> tuple[xr.Dataset, list[Record], Record]:
+    """Returns checked results, the final values of each configuration, and what they hold at.
+
+    Args:
+        data: As in `table`.
+        level: As in `table`.
+        server_price: As in `table`.
+        peer_price: As in `table`.
+    """
     data = _check_final(data)
     prices_pair = price("server_price", server_price), price("peer_price", peer_price)
     looks = data.attrs.get("looks", 0)
     level = data.attrs.get("until_level", 0.95) if level is None else level
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
     look_level = divide_level(level, looks) if looks else level
-    arrays = _compute_arrays(data, prices_pair, level, look_level)
     description = f"{100 * level:.6g} % confidence interval of the mean (Student t)"
     if looks:
         share = f"({100 * look_level:.6g} % a look, {looks} possible looks)"
         description = f"{100 * level:.6g} % simultaneous band at T {share}"
     attrs: Record = {**data.attrs, "level": level, "description": description}
     attrs |= {"server_price": prices_pair[0], "peer_price": prices_pair[1]}
-    return xr.Dataset(arrays, _select_coordinates(data), attrs)
+    rows, dims, outputs = [], list(data.seeds.dims), list_scalar_outputs(data)
+    for place in np.ndindex(data.seeds.shape):
+        cell = data.isel(dict(zip(dims, place, strict=True)))
+        row: Record = {"seeds": int(cell.seeds)}
+        if row["seeds"] > 1:
+            row |= _compute_final_row(cell, row["seeds"], prices_pair, look_level, outputs)
+            for name in (name for name in EVENTS if name in data):
+                ends = lost_interval(row[name], row["seeds"], level)
+                row |= zip((f"{name}_lower", f"{name}_upper"), ends, strict=True)
+        rows.append(row)
+    return data, rows, attrs
 
 
 def _check_final(data: xr.Dataset) -> xr.Dataset:
@@ -110,40 +282,6 @@ def _check_final(data: xr.Dataset) -> xr.Dataset:
         remedy = "leave out no slots: what is kept of a seed is that at the horizon"
         refuse("data.time", last, f"up to {horizon}, the horizon", remedy)
     return data
-
-
-def _compute_arrays(
-    data: xr.Dataset, prices_pair: tuple[float, float], level: float, look_level: float
-) -> dict[str, tuple[list[Hashable], np.ndarray]]:
-    """Returns the variables of `final_table`: dimensions and values."""
-    dims, shape, outputs = list(data.seeds.dims), data.seeds.shape, list_scalar_outputs(data)
-    rows, events = [], [name for name in EVENTS if name in data]
-    for place in np.ndindex(shape):
-        cell = data.isel(dict(zip(dims, place, strict=True)))
-        row: Record = {"seeds": int(cell.seeds)}
-        if row["seeds"] > 1:
-            row |= _compute_final_row(cell, row["seeds"], prices_pair, look_level, outputs)
-            for name in events:
-                ends = lost_interval(row[name], row["seeds"], level)
-                row |= zip((f"{name}_lower", f"{name}_upper"), ends, strict=True)
-        rows.append(row)
-
-    def column(name: str) -> np.ndarray:
-        missing = 0 if name in _COUNTS else np.nan
-        return np.array([row.get(name, missing) for row in rows]).reshape(shape)
-
-    names = ["regret", "cost", "rounds_made", *outputs]
-    names = [f"{name}{end}" for name in names for end in ("", *_ENDS)]
-    names += [name for name in _COUNTS if name not in EVENTS or name in events]
-    names += [f"{name}{end}" for name in events for end in _ENDS]
-    names += [name for name in budgets.list_columns(data) if name != "links"]
-    unknown = np.full(data.sizes["meter"], np.nan)
-    links = np.array([row.get("links", unknown) for row in rows]).reshape(*shape, -1)
-    arrays = {name: (dims, column(name)) for name in names}
-    unsaid = xr.DataArray(np.full(shape, np.nan))
-    names = [name for name in LEAKS if name in data or name in LEAKS[:2]]
-    leaks = {name: (dims, np.asarray(data.get(name, unsaid))) for name in names}
-    return arrays | leaks | {"links": ([*dims, "meter"], links)}
 
 
 def _select_coordinates(data: xr.Dataset) -> dict[str, xr.Variable | xr.DataArray]:
@@ -199,7 +337,10 @@ def _compute_final_row(
             band = {"regret_lower": mean[-1] - half[-1], "regret_upper": mean[-1] + half[-1]}
         counts = {name: int(cell[name]) for name in (*events, "undecided")}
         spent = budgets.summarise_runs(cell)
-    row: Record = {**spent, "links": links, **counts}
+    row: Record = {
+        f"links_{m}": x for m, x in zip(cell.meter.values.tolist(), links.tolist(), strict=True)
+    }
+    row |= spent | counts
     for name, (middle, variance) in moments.items():
         width = student_critical(seeds - 1, 1 - level) * math.sqrt(max(variance, 0.0) / seeds)
         row |= {name: middle, f"{name}_lower": middle - width, f"{name}_upper": middle + width}

@@ -153,6 +153,39 @@ def test_each_cell_is_that_of_numpy():
     assert [float(line["cost"]) for line in lines[:2]] == [row["cost"] for row in found.records[:2]]
 
 
+@pytest.mark.parametrize("change", [lambda data: data, lambda data: summed_up(data)])
+def test_a_frame_has_the_numbers_of_numpy(change):
+    """Would catch a count for a share, swapped ends, a lost level, or a row that is left out."""
+    frame = fmab.table(change(result()), level=0.9, **PRICES)
+    assert frame.participation.tolist() == [0.5, 0.5, 1, 1]
+    assert frame.epsilon.tolist() == [0.25, 2, 0.25, 2] and frame.seeds.tolist() == [5, 4, 1, 0]
+    assert frame.epsilon_message.tolist() == [1, 8, 2, 16] and set(frame.agents) == {8}
+    assert frame.leak_messages.tolist() == [1.5, 0.0, np.inf, 4.0]
+    assert frame.leak_view[:2].tolist() == ["single messages", "nothing is told"]
+    for index, place in enumerate([(0, 0), (0, 1)]):
+        known, row = due(result(), place, 0.9), frame.loc[index]
+        for name in (*EVENTS, "undecided"):
+            known[name] /= known["seeds"]
+        for name, value in known.items():
+            assert row[name] == pytest.approx(value, rel=1e-9), name
+        for name in frame.columns[frame.columns.str.endswith("_upper")].str.removesuffix("_upper"):
+            assert row[f"{name}_lower"] <= row[name] <= row[f"{name}_upper"]
+    computed = [*known.keys() - {"seeds"}]
+    assert frame.loc[2:, computed].isna().all(axis=None)
+    assert frame.attrs["dims"] == ["participation", "epsilon"] and frame.attrs["level"] == 0.9
+    assert frame.attrs["title"] == "CDP-MAB, M = 8 agents, K = 3 arms, T = 1000 slots"
+    assert frame.attrs["interval"].startswith("90 % confidence") and json.dumps(frame.attrs)
+
+
+def test_none_among_numbers_is_infinite():
+    """Would catch a column of texts and numbers, which pandas cannot compare."""
+    frame = fmab.table(some_sweep())
+    assert frame.epsilon.tolist() == [0.05, 0.2, 1.0, np.inf]
+    assert frame.query("epsilon <= 0.2").epsilon.tolist() == [0.05, 0.2]
+    single = fmab.table(some_sweep().sel(epsilon=0.2))
+    assert len(single) == 1 and single.attrs["dims"] == []
+
+
 def summed_up(data):
     """Returns what a sweep with keep="summary" keeps of such curves."""
     dims = ("participation", "epsilon")
