@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import fmab_jax as fmab
 from experiments import claims, common, conditions, noises, race_tables, runs, seen
+from experiments.audit.findings import LEVEL
 from experiments.verdicts import HOLDS, LOOSENESS, Measured
-from fmab_jax.analysis.audit import LEVEL
 from fmab_jax.analysis.words import write_count
 from fmab_jax.cli import main
 from fmab_jax.files import whole_file

@@ -33,7 +33,6 @@ from fmab_jax.algorithms.thompson import Thompson
 from fmab_jax.algorithms.tree_ucb import TreeUCB
 from fmab_jax.algorithms.ucb1 import UCB1
 from fmab_jax.algorithms.uniform_play import UniformPlay
-from fmab_jax.analysis.audit import audit as audit
 from fmab_jax.analysis.bands import confidence_band as confidence_band
 from fmab_jax.analysis.bands import paired_difference as paired_difference
 from fmab_jax.analysis.comparisons import compare as compare
@@ -66,7 +65,6 @@ from fmab_jax.parts.worlds.contextual import ContextualWorld as ContextualWorld
 from fmab_jax.parts.worlds.drifting import Drifting as Drifting
 from fmab_jax.parts.worlds.linear import Linear as Linear
 from fmab_jax.planning.plan import plan as plan
-from fmab_jax.plots.audit import plot_audit as plot_audit
 from fmab_jax.plots.parameters import plot_heat as plot_heat
 from fmab_jax.plots.parameters import plot_parameter as plot_parameter
 from fmab_jax.plots.pareto import plot_pareto as plot_pareto

@@ -42,12 +42,13 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 # Ruff would write one name a line.
 # fmt: off
 ARRAYS = (
-    "accounts", "algorithms", "draws", "elimination", "layouts", "run", "analysis.audit",
-    "analysis.device_summary", "analysis.epochs", "analysis.events", "analysis.exposures",
-    "analysis.pulls", "analysis.theory", "analysis.uploads",
+    "accounts", "algorithms", "draws", "elimination", "layouts", "run",
+    "analysis.device_summary", "analysis.epochs", "analysis.theory",
 )
 # fmt: on
-install_import_hook([f"fmab_jax.{room}" for room in ARRAYS], "signatures.check")
+install_import_hook(
+    ["experiments.audit", *(f"fmab_jax.{room}" for room in ARRAYS)], "signatures.check"
+)
 
 
 # What JAX keeps the machine code of, the package keeps as it was traced.
@@ -67,7 +68,7 @@ WAITING = (
 LONGEST = (
     *("cli/test_sweep.py", "run/test_simulate.py", "algorithms/test_arena.py"),
     *("parts/test_rewards.py", "sampling/test_samplers.py", "algorithms/test_elimination.py"),
-    *("cli/test_main.py", "algorithms/test_index.py", "analysis/test_audit.py"),
+    *("cli/test_main.py", "algorithms/test_index.py", "experiments/test_audit.py"),
     *("experiments/test_experiments.py", "plots/test_kinds.py", "test_docs.py", "test_plugs.py"),
     *("parts/test_problems.py", "sweeps/test_results.py", "test_examples.py"),
 )

@@ -29,7 +29,6 @@ from matplotlib.figure import Figure
 from plots import made
 
 import fmab_jax as fmab
-from fmab_jax.analysis import audit as auditing
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.errors import Refusal
@@ -170,7 +169,6 @@ def bases():
         "compare": {"first": DATA, "second": DATA},
         "compare_all": {"data": DATA},
         "privacy_ledger": {"algorithm": RUN, "agents": 3},
-        "audit": {"algorithm": RUN, "agents": 3, "runs": 1000},
         "find_leak": {"algorithm": RUN, "agents": 3},
         "at_leak": {"algorithm": "kl_se", "leak": 1, "agents": 3},
         "plan": {"problem": PROBLEM, "horizon": 50, "leak": 3, "candidates": [RUN]},
@@ -189,7 +187,6 @@ def bases():
         "plot_parameter": {"finals": FINALS, "x": "epsilon"},
         "plot_heat": {"finals": FINALS, "x": "epsilon", "y": "participation"},
         "plot_pareto": {"finals": FINALS},
-        "plot_audit": {"result": None},
         "write_report": {"sources": DATA, "out": f"{next(NUMBERS)}.html"},
         "ratings.from_table": {"path": TABLE, "agent": "who", "arm": "what", "value": "stars"},
     }
@@ -228,7 +225,6 @@ USUAL = {
     "compare": "first second level labels",
     "compare_all": "data level",
     "privacy_ledger": "algorithm agents delta presence",
-    "audit": "algorithm agents view delta runs level root_seed",
     "find_leak": "algorithm agents view delta presence",
     "at_leak": "algorithm leak agents view presence",
     "plan": (
@@ -378,7 +374,6 @@ def outcome(door, value):
 def main():
     """Tries every value at every door, in an empty folder, with 3 GB to spare."""
     compilation.compile_program = Executable()
-    auditing.list_exposures = Executable()
     with contextlib.suppress(ImportError):
         import resource
 

@@ -65,7 +65,7 @@ def public():
 
 PUBLIC = public()
 # Each compiles a program that no other example needs.
-_LONG = {"check_algorithm", "until_precise", "plot_heat", "plot_pareto", "plot_audit"}
+_LONG = {"check_algorithm", "until_precise", "plot_heat", "plot_pareto"}
 _LONG |= {*fmab._PLUGS} - {"cdp_mab"}
 EXAMPLES = [
     pytest.param(name, marks=pytest.mark.slow) if name in _LONG else name for name in PUBLIC

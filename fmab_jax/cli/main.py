@@ -24,7 +24,6 @@ from fmab_jax.cli.options import (
     Answered,
     Call,
     Command,
-    Contradicted,
     answer,
     choose,
     format_refusal,
@@ -56,9 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             compilation cache is switched on, and Ctrl-C, SIGTERM or an error end the process.
 
     Returns:
-        The exit status: 0; 2 for bad input, 1 for a disk, file or memory that gives out, or a
-        claim that is contradicted, and 130 after Ctrl-C, each with one line on standard error; 3
-        for a plan that is not decided.
+        The exit status: 0; 2 for bad input, 1 for a disk, file or memory that gives out, and 130
+        after Ctrl-C, each with one line on standard error; 3 for a plan that is not decided.
     """
     calls: list[Call] = []
     exit_lock = threading.Lock()
@@ -126,8 +124,6 @@ def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
         line = format_refusal(error, command)
         has_files = any(call.files for call in calls)
         return _fail(2, f"{line}; {_describe_outputs(calls)}" if has_files else line)
-    except Contradicted as error:
-        return _fail(1, str(error))
     except Damaged as error:
         return _fail(1, f"{error}; run the sweep again: it mends what is damaged")
     except BrokenPipeError:

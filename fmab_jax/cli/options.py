@@ -35,10 +35,6 @@ class Answered(Exception):
     """Help or the version is printed; the command ends."""
 
 
-class Contradicted(Exception):
-    """An audit contradicts a claim; the message says which."""
-
-
 class Command(NamedTuple):
     """A command and the words of its options.
 

@@ -1,4 +1,4 @@
-"""Options of an algorithm and its study, for run, sweep, bounds and audit."""
+"""Options of an algorithm and its study, for run, sweep and bounds."""
 
 from __future__ import annotations
 

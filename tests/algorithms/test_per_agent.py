@@ -15,6 +15,7 @@ from refusals import refuses
 from sizes import SMALL
 
 import fmab_jax as fmab
+from experiments.audit import audit
 from fmab_jax import accounts, elimination
 from fmab_jax.algorithms.families.messages import NoisyMessages
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
@@ -434,7 +435,7 @@ def test_ledger_of_gaussian_noise():
 def test_audit_changes_the_reward_of_who_leaks_most():
     """Would catch an audit of the agent with the most noise, or of a viewer with little of it."""
     algorithm = fmab.kl_se("0.2x2,2x1")
-    found = fmab.audit(algorithm, agents=3, runs=100_000)
+    found = audit(algorithm, agents=3, runs=100_000)
     bounds = {finding.view: finding.lower for finding in found.findings}
     assert not any(finding.is_contradicted for finding in found.findings)
     assert bounds["messages"] > 1.2
@@ -446,7 +447,7 @@ def test_audit_changes_the_reward_of_who_leaks_most():
 def test_audit_leaves_out_sums_of_components():
     """Would catch sums that are audited with the noise of another component."""
     algorithm = fmab.hdp_mab(epsilon_message="4x2,1x3", components="2,3")
-    found = fmab.audit(algorithm, agents=5, runs=20_000)
+    found = audit(algorithm, agents=5, runs=20_000)
     assert any("noises of sums differ" in row.why for row in found.unseen)
     assert not any(finding.is_contradicted for finding in found.findings)
 

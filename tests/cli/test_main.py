@@ -35,13 +35,11 @@ from fmab_jax.sweeps import runner
 NAMES = sorted(base.collect_algorithms())
 COMMANDS = (
     *("", "run", "sweep", "show", "plot", "compare", "report", "export"),
-    *("bounds", "audit", "ledger", "algorithms"),
+    *("bounds", "ledger", "algorithms"),
     "doctor",
     *(f"run {name}" for name in NAMES),
     *(f"sweep {name}" for name in (*NAMES, "STUDY.toml")),
     "bounds ddp",
-    "audit cdp",
-    "audit ldp_ucb",
     "ledger cdp",
 )
 SMALL = f"{sizes.words(sizes.SMALL)} --horizon 1e4 --seeds 16 --times 5"

@@ -14,10 +14,10 @@ from refusals import refused
 import fmab_jax as fmab
 from experiments import __main__ as command
 from experiments import common, pictures, readings, seen
+from experiments.audit.exposures import Unseen
+from experiments.audit.findings import Audit, Finding, Histogram
 from fmab_jax.algorithms.base import collect_algorithms
-from fmab_jax.analysis.audit import Audit, Finding, Histogram
 from fmab_jax.analysis.bands import lost_interval
-from fmab_jax.analysis.exposures import Unseen
 from fmab_jax.parts import exchanges as exchange
 from fmab_jax.parts import graphs
 from fmab_jax.run import batches, schema
@@ -323,7 +323,7 @@ def test_numbers_of_tables_are_worked_out_by_hand(tmp_path):
 def test_audits_are_drawn_with_their_bins_and_their_table(monkeypatch, tmp_path):
     """Catches bins of another data set than an audit's, a replaced table, words cut off."""
     audit, kept = import_module("experiments.audit"), drawn(monkeypatch)
-    first = fmab.audit(fmab.cdp_mab(0.02), 50, view="messages", runs=20_000)
+    first = audit.audit(fmab.cdp_mab(0.02), 50, view="messages", runs=20_000)
     audit.draw({10**4: {audit.FIRST: first}}, tmp_path)
     readable(kept, "audit", tmp_path)
     rows, (edges, _, all_) = rows_of(tmp_path / "audit.csv"), first.findings[0].histogram

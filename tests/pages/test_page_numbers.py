@@ -16,9 +16,9 @@ from sizes import LARGE
 
 import fmab_jax as fmab
 from experiments import plans, race_laws
+from experiments.audit.findings import RUNS
 from experiments.card import suites
 from fmab_jax.analysis.accountant import laplace_sum_epsilon, noise_epsilon
-from fmab_jax.analysis.audit import RUNS
 from fmab_jax.analysis.summary import BIN_WIDTH
 from fmab_jax.parts.mechanisms.laplace import LAPLACE
 from fmab_jax.planning.race import OVER

@@ -1,4 +1,4 @@
-"""Made-up results, tables and audits, and figures of every kind of them."""
+"""Made-up results and tables, and figures of every kind of them."""
 
 import json
 import math
@@ -7,9 +7,6 @@ import numpy as np
 import xarray as xr
 from ledgers import add_ledgers, make_row
 
-import fmab_jax as fmab
-from fmab_jax.analysis.audit import Audit, Finding, Histogram
-from fmab_jax.plots.audit import plot_audit
 from fmab_jax.plots.parameters import plot_heat, plot_parameter
 from fmab_jax.plots.pareto import plot_pareto
 from fmab_jax.plots.runs import plot_runs
@@ -195,21 +192,6 @@ def table(*, fold=3.0, cost_fold=5.0, noise=0.01, lost=0, worse=0, **swept):
     )
 
 
-EDGES = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
-WITHOUT, WITH_IT = np.array([100, 60, 49, 300]), np.array([60, 200, 400, 50])
-
-
-def audit(claim=2.0):
-    """Returns an audit of two findings, of which the second is drawn."""
-    one = Finding(
-        *("one upload", claim, 1.25),
-        *("round 1, arm 2: at least 0.75", 0.75),
-        *((10, 90), Histogram(EDGES, WITHOUT, WITH_IT)),
-    )
-    other = one.__class__(**{**vars(one), "stream": "3 uploads", "lower": 0.5})
-    return Audit(fmab.cdp_mab(0.5), 7, 1000, 1e-6, (other, one), 9.0)
-
-
 def caption(figure):
     """Returns the long caption."""
     return figure.get_label()
@@ -231,7 +213,6 @@ FIGURES = {
     "runs long": lambda: plot_runs(LONG),
     "runs unlike": lambda: plot_runs({f"{x} times": scaled(x) for x in (1, 3, 300)}),
     "runs swept": lambda: plot_runs(swept(), kind="quantile", server_price=50),
-    "audit": lambda: plot_audit(audit(), 1),
     "4x3": lambda: plot_parameter(
         table(epsilon=EPSILONS, participation=[0.2, 0.4, 1.0]), "epsilon", "participation"
     ),

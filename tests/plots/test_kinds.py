@@ -9,20 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from legibility import legible
-from matplotlib.colors import to_hex
-from plots.made import EDGES, FIGURES, WITH_IT, WITHOUT, audit, caption, result, table
+from plots.made import FIGURES, caption, result, table
 from refusals import refuses
 
 import fmab_jax as fmab
 from fmab_jax.plots import kinds, style
-from fmab_jax.plots.audit import plot_audit
 from fmab_jax.plots.runs import save_figure
 
 PRICES = {"server_price": 1.0, "peer_price": 1.0}
 BAND = "90 % pointwise confidence band of the mean"
-# Seeds or runs; the horizon, but of an audit; the kind of band.
+# Seeds; the horizon; the kind of band.
 TOLD = {
-    "audit": [r"1000 runs of each", r"1\.25, 2 is claimed"],
     "runs swept": [r"30 to 40 seeds", "T = 10⁴ slots", "95 % of the seeds lie inside", "50 per s"],
     "runs": [r"\d+ seeds", r"T = 10\S+ slots", "95 % simultaneous band over the whole curve"],
     "heat": ["1000 seeds", r"T = 10\S+ slots", "eans", "at most 4 %", BAND],
@@ -81,7 +78,7 @@ def test_a_figure_is_saved_with_its_words_and_with_the_same_bytes(tmp_path, monk
     assert save_figure(figure, path.rename("old").with_name(path.name)) == path
     path.unlink()
     with pytest.raises(ValueError, match=r"a\.txt'.* must be a new name; "):
-        save_figure(FIGURES["audit"](), path)
+        save_figure(FIGURES["graphs"](), path)
     assert not path.exists() and words.read_text("utf-8") == f"{caption(figure)}\n"
     if ending == "png":
         assert content[:8] == b"\x89PNG\r\n\x1a\n"
@@ -139,46 +136,6 @@ def test_a_width_that_is_none_is_refused(name, width):
 def test_a_caption_is_drawn_or_not(name, value):
     """Would catch a text in place of a truth value that is read as one."""
     refuses(f"^caption={value!r}: must be True or False", draw, name, caption=value)
-
-
-def test_both_densities_and_their_log_ratio_by_hand():
-    """Catches counts for densities, swapped data, ratios of near-empty bins, another finding."""
-    figure = plot_audit(audit(), 1)
-    above, below = figure.axes
-    drawn = [patch.get_data() for patch in above.patches]
-    for stairs, runs in zip(drawn, (WITHOUT, WITHOUT, WITH_IT, WITH_IT), strict=True):
-        np.testing.assert_allclose(stairs.values, runs / (1000 * 0.5), rtol=1e-14)
-        np.testing.assert_array_equal(stairs.edges, EDGES)
-    colours = [to_hex(patch.get_edgecolor()) for patch in above.patches[1::2]]
-    assert colours == [to_hex(each) for each in style.COLOURS[:2]]
-    points = next(line for line in below.lines if line.get_marker() == "o")
-    np.testing.assert_array_equal(points.get_xdata(), [0.25, 0.75, 1.75])
-    due = np.log([60 / 100, 200 / 60, 50 / 300])
-    np.testing.assert_allclose(points.get_ydata(), due, rtol=1e-14)
-    assert below.get_ylim() == pytest.approx((-2.5, 2.5))  # the claim is the largest
-
-
-@pytest.mark.parametrize(
-    "claim, levels, words",
-    [
-        (2.0, {"claim": 2.0, "lower bound": 1.25}, "epsilon is at least 1.25, 2 is claimed"),
-        (math.inf, {"lower bound": 1.25}, "epsilon is at least 1.25, none is claimed"),
-    ],
-)
-def test_claim_and_bound_lie_on_both_sides(claim, levels, words):
-    """Would catch one side alone, the bound drawn at the claim, and a line at infinity."""
-    figure = plot_audit(audit(claim), 1)
-    flat = [line for line in figure.axes[1].lines if len(set(line.get_ydata())) == 1]
-    found = [(line.get_label(), line.get_ydata()[0]) for line in flat]
-    assert {label: abs(at) for label, at in found} == levels
-    wanted = sorted(s * at for at in levels.values() for s in (-1, 1))
-    assert sorted(at for _, at in found) == wanted
-    for axes in figure.axes:
-        (edge,) = (x for x in axes.lines if x.get_linestyle() == ":" and x.get_color() == "0.45")
-        assert list(edge.get_xdata()) == [0.75, 0.75]
-    text = caption(figure)
-    assert text.startswith("CDP-MAB, ε = 0.5, M = 7 agents: one upload. 1000 runs of each of two")
-    assert words in text and "wrong with a chance of 10⁻⁶ at most" in text
 
 
 def test_figures_say_that_seeds_still_explore():

@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from experiments.audit import events
+from experiments.audit.events import ARM, ARMS, Numbers, Stream
 from fmab_jax import accounts, elimination
 from fmab_jax.algorithms.base import Disclosure
 from fmab_jax.algorithms.families.elimination import Elimination, EliminationTrial
-from fmab_jax.analysis import events
-from fmab_jax.analysis.events import ARM, ARMS, Numbers, Stream
 from fmab_jax.draws import ByAgent, Draws
 from fmab_jax.draws.base import Sums
 from fmab_jax.parts.exchanges import Exchange

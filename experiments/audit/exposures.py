@@ -1,9 +1,9 @@
 """Draws the outputs of an algorithm for two data sets that differ in one reward.
 
-An audit (`fmab_jax.analysis.audit`) asks how well the two can be distinguished; this module plays
-the algorithm. For each row of a privacy ledger it draws what the viewer sees: single messages, sums
-over agents without the viewer's own message, or the arms that are pulled over a whole run. It calls
-the functions of a simulation.
+An audit (`experiments.audit.findings`) asks how well the two can be distinguished; this module
+plays the algorithm. For each row of a privacy ledger it draws what the viewer sees: single
+messages, sums over agents without the viewer's own message, or the arms that are pulled over a
+whole run. It calls the functions of a simulation.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from experiments.audit.events import VIEWS, Numbers, Stream, make_zero_problem
+from experiments.audit.pulls import expose_releases, expose_rounds, expose_slots
+from experiments.audit.uploads import expose_uploads
 from fmab_jax.algorithms import base
 from fmab_jax.algorithms.base import Algorithm, Disclosure, Viewer, ViewKind
 from fmab_jax.algorithms.families import index, index_trial
 from fmab_jax.algorithms.families.elimination import Elimination, EliminationTrial
 from fmab_jax.algorithms.families.episodes import Episodes, EpisodesTrial
-from fmab_jax.analysis.events import VIEWS, Numbers, Stream, make_zero_problem
-from fmab_jax.analysis.pulls import expose_releases, expose_rounds, expose_slots
-from fmab_jax.analysis.uploads import expose_uploads
 from fmab_jax.parts.exchanges import Exchange, View
 from fmab_jax.records.ledger import describe_viewer
 from fmab_jax.run.contract import refuse_errors

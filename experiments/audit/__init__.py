@@ -21,11 +21,12 @@ from matplotlib.lines import Line2D
 
 import fmab_jax as fmab
 from experiments import common, pictures
+from experiments.audit.findings import Audit, Finding
+from experiments.audit.findings import audit as audit
 from fmab_jax.algorithms.adap_ucb import AdaPUCB
 from fmab_jax.algorithms.base import Disclosure, Viewer
 from fmab_jax.algorithms.cdp_mab import CDP
 from fmab_jax.analysis.accountant import epsilon_at
-from fmab_jax.analysis.audit import Audit, Finding
 from fmab_jax.elimination import Epoch
 from fmab_jax.parts.exchanges import Exchange
 from fmab_jax.plots import style
@@ -133,7 +134,7 @@ def one_noise() -> Iterator[None]:
 
 
 class Case(NamedTuple):
-    """What is audited; view and delta as in ``fmab_jax.audit``."""
+    """What is audited; view and delta as in `audit`."""
 
     make: Callable[[], Any]
     agents: int = FEW_AGENTS
@@ -224,7 +225,7 @@ def audited(what: str, runs: int) -> Audit:
     """Audits one of `CASES`."""
     case = CASES[what]
     with case.within():
-        return fmab.audit(
+        return audit(
             case.make(),
             case.agents,
             view=case.view,
@@ -258,9 +259,9 @@ def sweep(
 def rows(by_name: dict[str, Audit]) -> list[dict[str, str]]:
     """Returns the table: the worst finding of each row of a ledger in each view."""
     table = []
-    for what, audit in by_name.items():
+    for what, result in by_name.items():
         by_row: dict[tuple[str, ...], list[Finding]] = {}
-        for finding in audit.findings:
+        for finding in result.findings:
             by_row.setdefault((finding.view, finding.viewer, finding.observation), []).append(
                 finding
             )
@@ -272,11 +273,11 @@ def rows(by_name: dict[str, Audit]) -> list[dict[str, str]]:
                     "mechanism": what,
                     "who": finding.viewer,
                     "claim": "none" if math.isinf(finding.claim) else f"{finding.claim:.4g}",
-                    "δ": f"{audit.delta:g}",
+                    "δ": f"{result.delta:g}",
                     "lower bound": f"{finding.lower:.4f}",
                     "share of the claim": share,
                     "verdict": finding.verdict,
-                    "runs": f"{audit.runs}",
+                    "runs": f"{result.runs}",
                     "view": finding.view,
                     "seen": finding.stream,
                     "event": finding.event,
@@ -295,8 +296,8 @@ def unseen(by_name: dict[str, Audit]) -> list[dict[str, str]]:
             "claim": "none" if math.isinf(row.epsilon) else f"{row.epsilon:.4g}",
             "why no run shows it": row.why,
         }
-        for what, audit in by_name.items()
-        for row in audit.unseen
+        for what, result in by_name.items()
+        for row in result.unseen
     ]
 
 
@@ -305,9 +306,9 @@ def draw(results: dict[int, dict[str, Audit]], folder: Path) -> list[Path]:
     by_name = next(iter(results.values()))
     table, first = rows(by_name), by_name[FIRST]
     of_broken = [by_name[what] for what in BROKEN if what in by_name]
-    caught = sum(audit.is_contradicted for audit in of_broken)
-    sound = [audit for what, audit in by_name.items() if what not in BROKEN]
-    wrong = sum(audit.is_contradicted for audit in sound)
+    caught = sum(result.is_contradicted for result in of_broken)
+    sound = [result for what, result in by_name.items() if what not in BROKEN]
+    wrong = sum(result.is_contradicted for result in sound)
     one = first.findings[0]
     caption = (
         f"CDP-MAB, M = {AGENTS} agents, at a claim of {one.claim:.4g}: {one.stream}. "
@@ -339,7 +340,7 @@ def draw(results: dict[int, dict[str, Audit]], folder: Path) -> list[Path]:
     return written
 
 
-def _bins(audit: Audit, one: Finding) -> list[dict[str, Any]]:
+def _bins(result: Audit, one: Finding) -> list[dict[str, Any]]:
     """Returns what was seen in each bin under both data sets."""
     edges, none, all_ = (values.tolist() for values in one.histogram)
     return [
@@ -348,8 +349,8 @@ def _bins(audit: Audit, one: Finding) -> list[dict[str, Any]]:
             "to": high,
             "runs, reward 0": int(zero),
             "runs, reward 1": int(unit),
-            "density, reward 0": zero / (audit.runs * (high - low)),
-            "density, reward 1": unit / (audit.runs * (high - low)),
+            "density, reward 0": zero / (result.runs * (high - low)),
+            "density, reward 1": unit / (result.runs * (high - low)),
             "log ratio": math.log(unit / zero) if min(zero, unit) >= FEW else "",
         }
         for low, high, zero, unit in zip(edges[:-1], edges[1:], none, all_, strict=True)

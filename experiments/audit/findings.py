@@ -1,6 +1,6 @@
 """Audits a privacy claim empirically: can neighbouring data be told apart too well?
 
-Two data sets differ in one reward. `fmab_jax.analysis.exposures` simulates the output of the
+Two data sets differ in one reward. `experiments.audit.exposures` simulates the output of the
 algorithm for each of them many times, with the functions of a simulation. The audit looks for an
 event that is far likelier under one of them. Its two chances are bounded by Clopper and Pearson's
 limits: P > e^epsilon Q + delta contradicts a claim of (epsilon, delta), so log((P - delta) / Q) is
@@ -18,12 +18,11 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from experiments.audit.events import VIEWS, Numbers, Rule, Stream, bound_epsilon, choose_event
+from experiments.audit.exposures import Exposure, Unseen, list_exposures
 from fmab_jax.algorithms.base import Algorithm
-from fmab_jax.analysis.accountant import LEAST_DELTA, epsilon_at
-from fmab_jax.analysis.events import VIEWS, Numbers, Rule, Stream, bound_epsilon, choose_event
-from fmab_jax.analysis.exposures import Exposure, Unseen, list_exposures
-from fmab_jax.errors import choice, count, real, refuse
-from fmab_jax.parts.exchanges.table import AGENTS_MAX
+from fmab_jax.analysis.accountant import epsilon_at
+from fmab_jax.errors import count, refuse
 from fmab_jax.records.ledger import describe_viewer
 from fmab_jax.run.configs import build_exchange
 from fmab_jax.run.contract import check_statements
@@ -183,31 +182,18 @@ def audit(
         root_seed: Selects all randomness.
 
     Raises:
-        ValueError: If an argument is out of range, or no view of the algorithm can be shown.
+        ValueError: If no view of the algorithm can be shown, or there are fewer than 1000 runs.
 
     Example:
         >>> import fmab_jax as fmab
-        >>> found = fmab.audit(fmab.cdp_mab(0.2), agents=5, view="messages", runs=10**5)
+        >>> found = audit(fmab.cdp_mab(0.2), agents=5, view="messages", runs=10**5)
         >>> finding = found.findings[0]
         >>> finding.claim, 0.9 < finding.lower < finding.claim  # N epsilon, and what was shown
         (1.0, True)
     """
-    if not isinstance(algorithm, Algorithm):
-        refuse("algorithm", algorithm, "an algorithm, such as cdp_mab(0.02)", "see fmab algorithms")
-    agents = algorithm.usual_agents if agents is None else agents
-    agents = count("agents", agents, 1, AGENTS_MAX, "give the number of agents")
-    if view is not None:
-        allowed = f"one of {', '.join(VIEWS)}"
-        choice("view", view, VIEWS, "leave it out for all of them", allowed)
-    remedy = "give a chance such as 1e-3, or 0 for pure privacy"
-    delta = real("delta", delta, 0.0, 1.0, remedy, open_high=True)
-    if 0.0 < delta < LEAST_DELTA:
-        refuse("delta", delta, f"0, or at least {LEAST_DELTA:g}", remedy)
     runs = count("runs", runs, 1000, 10**9, "give the runs of each data set, such as 1e6")
-    remedy = "give the chance that a bound is wrong, such as 1e-6"
-    level = real("level", level, 0.0, 0.5, remedy, open_low=True)
     root = keys.checked_seed("root_seed", root_seed)
-    exchange = build_exchange(algorithm, agents)
+    exchange = build_exchange(algorithm, algorithm.usual_agents if agents is None else agents)
     # These statements do not depend on the number of arms.
     check_statements(algorithm, exchange, 2)
     with own_settings():

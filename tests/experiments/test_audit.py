@@ -13,11 +13,18 @@ from altered import altered
 from scipy import stats
 
 import fmab_jax as fmab
-from experiments.audit import BROKEN, SOUND, audited, rows, worst
+from experiments.audit import (
+    BROKEN,
+    SOUND,
+    audit,
+    audited,
+    events,
+    exposures,
+    findings,
+    rows,
+    worst,
+)
 from fmab_jax.algorithms.base import Disclosure, Noise, Viewer, ViewKind
-from fmab_jax.analysis import audit as module
-from fmab_jax.analysis import events, exposures
-from fmab_jax.cli.main import main
 from fmab_jax.parts.exchanges import server
 from fmab_jax.parts.mechanisms.laplace import LAPLACE
 from fmab_jax.sampling.scope import own_settings
@@ -38,7 +45,7 @@ def _small_batches(monkeypatch):
 def test_a_right_claim_is_nearly_reached():
     """Would catch an audit that is blind, or noise too large or too small, in any stream."""
     algorithm = fmab.cdp_mab(0.04, participation=0.5)
-    found = fmab.audit(algorithm, 100, view="messages", runs=QUICK)
+    found = audit(algorithm, 100, view="messages", runs=QUICK)
     assert [each.claim for each in found.findings] == [2.0] * 5
     assert not found.is_contradicted
     for finding in found.findings:
@@ -76,10 +83,10 @@ def test_a_claim_is_that_of_the_ledger():
 
     half = staticmethod(lambda epoch: 0.5 * fmab.cdp_mab.noise_scale(epoch))
     unstated = altered(fmab.cdp_mab, noise_scale=half)
-    found = fmab.audit(unstated(0.2), 5, view="messages", runs=1000)
+    found = audit(unstated(0.2), 5, view="messages", runs=1000)
     assert all(math.isinf(each.claim) for each in found.findings) and not found.is_contradicted
     # No finding of so many runs is larger.
-    rule = events.Rule(1000, module.LEVEL / (2 * len(found.findings)), 0.0)
+    rule = events.Rule(1000, findings.LEVEL / (2 * len(found.findings)), 0.0)
     grid = np.arange(1001)
     every = events.bound_epsilon(grid[:, None], np.broadcast_to(grid, (1001, 1001)), rule)
     assert found.most == pytest.approx(every.max())
@@ -101,11 +108,11 @@ Changed = altered(Stating, noise_scale=staticmethod(lambda epoch: 0.2 * jnp.ones
 
 def test_what_privacy_states_is_the_claim_where_no_ledger_is():
     """Would catch "none claimed" of a plug-in that states an epsilon."""
-    found = fmab.audit(Stating(), 4, runs=20_000)
+    found = audit(Stating(), 4, runs=20_000)
     claims = {(each.view, each.claim) for each in found.findings}
     assert claims == {("messages", 2.0), ("sums", 2.0), ("actions", math.inf)}
     assert {each.verdict for each in found.findings} == {"within the claim", "none claimed"}
-    changed = fmab.audit(Changed(), 4, runs=20_000, view="messages")
+    changed = audit(Changed(), 4, runs=20_000, view="messages")
     assert {each.claim for each in changed.findings} == {math.inf}
 
 
@@ -128,30 +135,30 @@ NEARLY = {"messages": 0.9, "sums": 0.8, "actions": 0.5}
 @pytest.mark.parametrize("what", quick.only(SOUND, "KL-SE, secure sum"))
 def test_every_claim_is_kept(what):
     """Would catch the wrong scale, or the wrong claim, of any algorithm of the package."""
-    audit = audited(what, 2 * QUICK)
-    assert not audit.is_contradicted
-    for finding in audit.findings:
+    found = audited(what, 2 * QUICK)
+    assert not found.is_contradicted
+    for finding in found.findings:
         assert finding.lower <= finding.claim
         if finding.stream.startswith(TIGHT) and not finding.is_out_of_reach:
             assert finding.share > 0.85, finding
     published = [row for row in PUBLISHED if row["mechanism"] == what]
-    measured = rows({what: audit})
+    measured = rows({what: found})
     assert [(row["who"], row["view"]) for row in measured] == [
         (row["who"], row["view"]) for row in published
     ]
     for row, known in zip(measured, published, strict=True):
         least = NEARLY[row["view"]] * float(known["lower bound"])
         assert float(row["lower bound"]) >= least, row
-    out_of_reach = any(finding.is_out_of_reach for finding in audit.findings)
+    out_of_reach = any(finding.is_out_of_reach for finding in found.findings)
     assert out_of_reach == (what == "CDP-MAB, claim 50")
 
 
 def test_no_noise_and_bits():
     """Would catch a claim where there is none, and a bit that is kept too often or too rarely."""
-    bare = fmab.audit(fmab.ldp_ucb(None), 2, view="messages", runs=1000)
+    bare = audit(fmab.ldp_ucb(None), 2, view="messages", runs=1000)
     assert all(each.lower == bare.most and math.isinf(each.claim) for each in bare.findings)
     assert not bare.is_contradicted
-    bits = fmab.audit(fmab.ldp_ucb(1.0, bits=True), 2, view="messages", runs=QUICK)
+    bits = audit(fmab.ldp_ucb(1.0, bits=True), 2, view="messages", runs=QUICK)
     for each in bits.findings:
         assert 0.95 < each.share <= 1.0
         kept = max(each.happened)
@@ -172,14 +179,14 @@ def test_limits_are_clopper_and_pearsons(delta):
 
 def test_a_claim_at_delta_is_that_of_the_ledger():
     """Would catch a pure epsilon that is held against a bound at delta, or the reverse."""
-    found = fmab.audit(fmab.cdp_mab(1 / 6), 6, view="sums", delta=0.01, runs=1000)
+    found = audit(fmab.cdp_mab(1 / 6), 6, view="sums", delta=0.01, runs=1000)
     row = fmab.privacy_ledger(fmab.cdp_mab(1 / 6), 6, delta=0.01)[1]
     assert [each.claim for each in found.findings] == [row.epsilon_at_delta] * 2
     assert {each.viewer for each in found.findings} == {row.viewer} == {"the agents"}
-    pure = fmab.audit(fmab.cdp_mab(1 / 6), 6, view="sums", runs=1000)
+    pure = audit(fmab.cdp_mab(1 / 6), 6, view="sums", runs=1000)
     assert [each.claim for each in pure.findings] == [pytest.approx(1.0)] * 2
     # One noise, by hand.
-    (one, *_) = fmab.audit(fmab.cdp_mab(1 / 6), 6, view="messages", delta=0.01, runs=1000).findings
+    (one, *_) = audit(fmab.cdp_mab(1 / 6), 6, view="messages", delta=0.01, runs=1000).findings
     assert one.claim == pytest.approx(1.0 + 2.0 * math.log1p(-0.01))
 
 
@@ -195,7 +202,7 @@ def test_a_claim_at_delta_is_that_of_the_ledger():
 )
 def test_noise_that_no_run_shows_is_not_taken_for_none(algorithm, view):
     """Would catch "contradicted" of a sound mechanism whose noise no run shows."""
-    found = fmab.audit(algorithm, 2, view=view, runs=1000)
+    found = audit(algorithm, 2, view=view, runs=1000)
     assert not found.is_contradicted
     assert any(each.happened in ((0, 1000), (1000, 0)) for each in found.findings)
     for each in found.findings:
@@ -209,7 +216,7 @@ def test_no_noise_is_contradicted_as_far_as_runs_show(participation):
     """Would catch a smaller bound where the noise has scale 0."""
     quiet = staticmethod(lambda epoch: 0.0 * epoch.fresh)
     silent = altered(fmab.cdp_mab, noise_scale=quiet, ledger=fmab.cdp_mab.ledger)
-    found = fmab.audit(silent(0.25, participation=participation), 4, runs=1000)
+    found = audit(silent(0.25, participation=participation), 4, runs=1000)
     for each in found.findings:
         bare = (
             each.view == "messages"
@@ -232,7 +239,7 @@ def test_a_claim_for_waits_without_noise_is_contradicted():
     """Would catch a false claim for actions that is only told as not shown."""
     row = Disclosure("anybody who sees actions", "actions", 1.0, "it is said")
     own = altered(fmab.ddp_mab, ledger=lambda *_: (row,))(0.25, "ring")
-    found = fmab.audit(own, 4, view="actions", runs=2000)
+    found = audit(own, 4, view="actions", runs=2000)
     assert found.is_contradicted and found.findings[0].happened in ((0, 2000), (2000, 0))
 
 
@@ -388,9 +395,9 @@ class Coins:
 )
 def test_an_event_is_counted_on_other_runs(monkeypatch, runs, pilots, counted):
     """Would catch runs that an event is chosen on and counted on, which claims too much."""
-    monkeypatch.setattr(module, "_PILOT", 1000)
+    monkeypatch.setattr(findings, "_PILOT", 1000)
     source = Coins()
-    found = module._measure_findings(source, events.Rule(runs, 1e-3, 0.0))
+    found = findings._measure_findings(source, events.Rule(runs, 1e-3, 0.0))
     first, second = [*range(pilots)], [*range(10, 10 + counted)]
     assert source.batches == [(side, batch) for batch in first + second for side in (-1, 0, 2)]
     data = {side: [source.draw(side, batch) for batch in second] for side in (-1, 0, 2)}
@@ -410,19 +417,3 @@ def test_an_event_is_counted_on_other_runs(monkeypatch, runs, pilots, counted):
         for drawn, binned in zip(sides, each.histogram[1:], strict=True):
             due = np.histogram(drawn, each.histogram.edges)[0]
             assert binned.tolist() == due.tolist()
-
-
-def test_a_contradicted_claim_ends_with_status_1(monkeypatch, capsys):
-    """Would catch a wrong claim that ends with status 0, or a figure that needs noise."""
-    wrong = audited("no noise", 1000)
-    assert len(fmab.plot_audit(wrong).axes) == 2
-    asked = []
-    monkeypatch.setattr(module, "audit", lambda *given, **how: asked.append((*given, how)) or wrong)
-    words = "audit cdp --epsilon 0.25 --agents 7 --runs 5e3 --level 0.01 --root-seed 3"
-    assert main([*words.split(), "--view", "messages", "--delta", "1e-3"]) == 1
-    how = {"view": "messages", "delta": 1e-3, "runs": 5000, "level": 0.01, "root_seed": 3}
-    assert asked == [(fmab.cdp_mab(0.25), 7, how)]
-    out, err = capsys.readouterr()
-    assert " contradicted " in re.sub(r"\s+", " ", out)
-    bound = f"epsilon is at least {wrong.most:.4g}, not 1"
-    assert err == f"fmab: the claim is contradicted: one upload, {bound}\n"
