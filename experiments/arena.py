@@ -129,7 +129,7 @@ LINE_UP = {
         "Fed_UCB, ring, scaled", fmab.fed_ucb(EPSILON, "ring", radius="scaled"), "message"
     ),
     "kl_se": Entry("KL-SE", fmab.kl_se(EPSILON), "message"),
-    "kl_se_split": Entry("KL-SE, arms shared out", fmab.kl_se(EPSILON, split=True), "message"),
+    "kl_se_split": Entry("KL-SE, arms split", fmab.kl_se(EPSILON, split=True), "message"),
     "kl_se_graph": Entry("KL-SE, ring", fmab.kl_se_graph(EPSILON, "ring"), "message"),
     "kl_se_components": Entry(
         "KL-SE, 10 stars of 5", fmab.kl_se_components(EPSILON, "5x10:star"), "message"
@@ -343,7 +343,7 @@ VIEWS = {
         },
         {},
         "CDP-MAB, HDP-MAB, KL-SE and pooled LDP-UCB act on sums over all agents; KL-SE on a ring, "
-        "or where arms are shared out, and DEMAB, on single messages. Agents of DDP-MAB wait by "
+        "or where arms are split, and DEMAB, on single messages. Agents of DDP-MAB wait by "
         "the noisy means that they send (`private_waiting`). Actions follow from what ε covers, "
         "so that ε is an upper bound on what they leak.",
     ),

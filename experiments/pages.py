@@ -411,7 +411,7 @@ _CHOICES = {
         "CDP-MAB, radius × 0.3": "cdp_mab(epsilon_message=1, scale=0.3)",
         "CDP-MAB, radius × 0.2": "cdp_mab(epsilon_message=1, scale=0.2)",
         "KL-SE": "kl_se(1)",
-        "KL-SE, arms shared out": "kl_se(1, split=True)",
+        "KL-SE, arms split": "kl_se(1, split=True)",
     },
     "whoever sees secure sums and no message": {
         "KL-SE, secure sum": "kl_se(1, secure=True)",

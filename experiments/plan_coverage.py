@@ -118,7 +118,7 @@ def list_questions() -> list[Question]:
             within=0.14,
         ),
         Question(
-            "arms shared out",
+            "arms split",
             fixed,
             1000,
             1,

@@ -26,14 +26,14 @@ HORIZON = 10**5
 # Three arms that nothing but luck tells apart. Runs for each seed of the other experiments.
 HARD = fmab.Problem([0.5 + 1e-9, 0.5, 0.5], agents=8)
 FAILURE, RUNS_PER_SEED = 1e-3, 1000
-# Arms that are shared out take ten times as long: a part of the runs.
-PARTS = {"arms shared out": 0.1}
+# Arms that are split take ten times as long: a part of the runs.
+PARTS = {"arms split": 0.1}
 EPSILONS = (0.1, 1.0, 10.0)
 WAYS: Mapping[str, dict[str, Any]] = {
     "all report": {},
     "secure sum": {"secure": True},
     "half of them report": {"participation": 0.5},
-    "arms shared out": {"split": True},
+    "arms split": {"split": True},
 }
 # Pairs of means that D_16 is computed for, and the part of D_infinity from which beta begins.
 PAIRS, ENDS, LEAST, STEPS = 300, (0.02, 0.98), 1e-4, 400

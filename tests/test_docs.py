@@ -126,7 +126,7 @@ def test_the_code_of_a_page_runs(name, monkeypatch, tmp_path):
     module = executed(ROOT / name, monkeypatch, tmp_path)
     if name == "README.md":
         assert {path.name for path in tmp_path.iterdir()} == {"compare.png", "compare.txt"}
-        assert [*module.runs] == ["CDP-MAB", "KL-SE", "KL-SE, arms shared out"]
+        assert [*module.runs] == ["CDP-MAB", "KL-SE", "KL-SE, arms split"]
     elif name == "docs/report.md":
         assert {path.name for path in tmp_path.iterdir()} == {"eps.html", "both.html"}
         assert module.found.method == "paired"
@@ -297,7 +297,7 @@ def test_formulas_of_the_page_of_meanings_are_those_of_the_code():
     assert r"segment $i$ ends with slot $\lfloor i T / S \rfloor$" in page
     ends = fmab.Drifting(2).ends(jnp.asarray(1000))
     assert ends.tolist() == [333, 666, 1000]
-    # With arms shared out the first epoch is that of one agent: its pulls are of all together.
+    # With arms split the first epoch is that of one agent: its pulls are of all together.
     algorithm = fmab.kl_se(0.1, split=True, failure=1e-3)
     params = algorithm.values(algorithm.exchange(50), 10**5)
     assert params["noises"] == params["senders"] == 1.0

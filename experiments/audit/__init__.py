@@ -182,7 +182,7 @@ SOUND = {
     "DP-SE": Case(partial(fmab.dp_se, 1.0), part=WHOLE),
     "Dist-DP-SE": Case(partial(fmab.dist_dp_se, 1.0), 5, part=WHOLE),
     "KL-SE": Case(partial(fmab.kl_se, 1.0), part=WHOLE),
-    "KL-SE, arms shared out": Case(partial(fmab.kl_se, 1.0, split=True), part=WHOLE),
+    "KL-SE, arms split": Case(partial(fmab.kl_se, 1.0, split=True), part=WHOLE),
     "KL-SE, ring": Case(partial(fmab.kl_se_graph, 1.0, "ring"), part=WHOLE),
     "KL-SE, components": Case(partial(fmab.kl_se_components, 1.0, "3,3:complete"), part=WHOLE),
     "KL-SE, secure sum": Case(partial(fmab.kl_se, 1.0, secure=True), 5, part=WHOLE),

@@ -280,7 +280,7 @@ def _why_absent(algorithm: Algorithm, agents: int, view: str) -> str:
     if algorithm.exchange(agents).alone:
         return "because it tells nobody anything"
     if view == "messages":
-        return "because no ε covers a message: the noise of a secure sum is shared out"
+        return "because no ε covers a message: the noise of a secure sum is split"
     if view == "sums":
         return "because its ledger knows no sum over agents"
     return "because its ledger says nothing of actions"

@@ -28,7 +28,7 @@ from fmab_jax.sampling.shapes import STATIC, Curve, Grid, Integer, PerArm, Scala
 
 @dataclass(frozen=True)
 class DEMAB(Private):
-    """DEMAB: every agent explores alone, then arms are shared out and eliminated together.
+    """DEMAB: every agent explores alone, then arms are split and eliminated together.
 
     First, for T / (M K) slots, every agent eliminates arms by itself: in phase l it pulls each of
     its arms m_l = ceil(4^(l+3) log(M K T)) times and drops those whose mean is more than 2^-l below

@@ -48,14 +48,14 @@ class KLSE(LikelihoodElimination):
     secure: bool = secure_parameter("A secure sum hides single messages, with one noise on all.")
     split: bool = parameter(
         Flag(),
-        "Agents, which must be alike, share the arms out.",
+        "Each arm is pulled by some of the agents only; agents must share their means.",
         default=False,
-        label="arms shared out",
+        label="arms split",
     )
     participation: float = participation_parameter()
 
     def check(self) -> None:
-        """Refuses a secure sum over some agents, and arms shared out among them."""
+        """Refuses a secure sum over some agents, and arms split among them."""
         super().check()
         if self.secure and self.noise != LAPLACE:
             remedy = "take laplace, or drop the secure sum"

@@ -204,7 +204,7 @@ THREE = 0.9 - np.array([0.25, 0.0, 0.5])
 FOUR = 0.9 - np.array([0.125, 0.0, 0.125, 0.25])
 EIGHT = 0.9 - np.array([0.5, 0.25, 0.0, 0.1251, 0.5, 0.24, 0.0625, 0.12])
 SETTINGS = {
-    # Of two arms the fourth phase fits before they are shared out, of three it does not.
+    # Of two arms the fourth phase fits before they are split, of three it does not.
     "phases alone": Setting(FOUR, 2, 8_700_000),
     "phases alone, many arms": Setting(EIGHT, 3, 2 * 10**7),
     "more arms than agents": Setting(EIGHT, 3, 4 * 10**5),

@@ -315,7 +315,7 @@ def eliminate(given, gaps, agents, horizon, epsilon, growth, first, *, secure, s
 )
 def test_kl_se_is_that_of_the_slow_twin_draw_by_draw(epsilon, given):
     """Would catch another level, length or exponent, noises that are miscounted, of another scale
-    or of too many agents, and arms that are shared out otherwise."""
+    or of too many agents, and arms that are split otherwise."""
     agents, horizon, seeds, growth, first = 4, 4000, 12, 2.0, 7
     algorithm = fmab.kl_se(epsilon, growth=growth, first=first, **given)
     data = fmab.simulate(algorithm, fmab.Problem(MEANS, agents=agents), horizon, seeds, times=1)

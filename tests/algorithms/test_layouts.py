@@ -116,8 +116,8 @@ CASES = {
         (fmab.ddp_mab(epsilon_message=x, graph="ring"), DIFFER) for x in ("1x3,9x4", "9x3,0.1x4")
     ],
     "secure": [(fmab.dist_dp_se(1.0), ALIKE), (fmab.dist_dp_se(0.1, base=4.0), ALIKE)],
-    "shared out": [(fmab.kl_se(1.0, split=True), MANY), (fmab.kl_se(0.02, split=True), MANY)],
-    "shared out, secure": [(fmab.kl_se(e, split=True, secure=True), MANY) for e in (1.0, 0.02)],
+    "split": [(fmab.kl_se(1.0, split=True), MANY), (fmab.kl_se(0.02, split=True), MANY)],
+    "split, secure": [(fmab.kl_se(e, split=True, secure=True), MANY) for e in (1.0, 0.02)],
     "alone": [(fmab.single_mab(1.0), DIFFER), (fmab.single_mab(0.2, rounds=2), DIFFER)],
     "alone, forget": [(fmab.dp_se(1.0), ALIKE), (fmab.dp_se(0.3, failure=0.1), ALIKE)],
     # More epochs than a list notes at once.
@@ -137,7 +137,7 @@ DEFAULT = (
     "some, growing",
     "unlike, differ",
     "integers",
-    "shared out",
+    "split",
     "alone",
     "compares",
 )
@@ -146,7 +146,7 @@ LAYOUTS = {"cpu": Ragged, "gpu": Dense}
 
 def bound(name, **more):
     """Returns the configurations of a case, with outputs that accumulate."""
-    outputs = resolve(["pulls"] if "shared out" in name else ["pulls", "regret_by_agent"])
+    outputs = resolve(["pulls"] if "split" in name else ["pulls", "regret_by_agent"])
     given = {"times": 10, "outputs": outputs} | more
     return [configs.bind(*item, HORIZON, **given) for item in CASES[name]]
 

@@ -137,7 +137,7 @@ def pairs():
     for name, epsilon, rules in (
         ("kl_se", 2.0, {}),
         ("kl_se, secure sum", 0.6, {"secure": True}),
-        ("kl_se, arms shared out", 2.0, {"split": True}),
+        ("kl_se, arms split", 2.0, {"split": True}),
     ):
         algorithm = fmab.kl_se(epsilon, growth=2.0, first=7, **rules)
         twin, problem = partial(play_kl_se, epsilon, rules), fmab.Problem(episodes.MEANS, 4)

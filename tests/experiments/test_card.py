@@ -148,7 +148,7 @@ def test_who_has_no_epsilon_in_a_view_is_told_why():
     """Would catch a view that is guessed, and a reason that is another view's."""
     absent = suites.match_trust(LINE_UP[0], 5, [1.0]).absent
     assert absent == {
-        "messages": "because no ε covers a message: the noise of a secure sum is shared out"
+        "messages": "because no ε covers a message: the noise of a secure sum is split"
     }
     silent = suites.match_trust(LINE_UP[3], 5, [1.0])
     assert set(silent.absent) == {"messages", "sums"} and set(silent.values) == {("actions", 1.0)}

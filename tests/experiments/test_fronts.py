@@ -238,7 +238,7 @@ def test_the_radius_is_told_with_what_it_costs(monkeypatch, tmp_path):
         assert [row["regret at T"] for row in told] == [common.interval(v) for v in ends.values()]
         assert [row["seeds that lost the best arm"] for row in told] == [*lost.values()]
         beside = [row["algorithm"] for row in rows if row not in told]
-        assert beside == ["KL-SE", "KL-SE, arms shared out"]
+        assert beside == ["KL-SE", "KL-SE, arms split"]
         line, full, hollow, first, second, bound = panel.lines
         np.testing.assert_allclose(line.get_ydata(), [v.mean() for v in ends.values()])
         assert list(full.get_xdata()) == [f for f in ends if not lost[f]]

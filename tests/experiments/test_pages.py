@@ -368,7 +368,7 @@ def test_rows_are_those_of_their_runs():
     assert len(rows) == 12
     for row in rows:
         # 1 + 2 x 2^15 slots of 10^5; 1 + 2 x 2^18 of those of 8 agents together.
-        rounds = 19 if row["way"] == "arms shared out" else 16
+        rounds = 19 if row["way"] == "arms split" else 16
         assert row["allowed"] == pytest.approx(1e-3 * 2 / 3 * rounds / (rounds + 1), rel=1e-12)
         assert row["lost"] / 1000 < row["upper"] < 0.03
 
