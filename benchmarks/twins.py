@@ -30,7 +30,7 @@ import scipy.stats
 
 import fmab_jax as fmab
 from experiments import runs
-from fmab_jax.algorithms.base import collect_algorithms
+from fmab_jax.algorithms.base import ALGORITHMS
 from fmab_jax.errors import refuse
 from fmab_jax.files import whole_file
 
@@ -284,7 +284,7 @@ def page(results: dict[str, Any]) -> str:
         )
         lines.append(f"| {' | '.join(cells)} |")
     covered = {name.partition(":")[0] for name in rows}
-    if rest := sorted(set(collect_algorithms()) - covered):
+    if rest := sorted(set(ALGORITHMS.by_name()) - covered):
         lines += ["", f"Without a twin of its own here: {', '.join(f'`{x}`' for x in rest)}."]
     return "\n".join([*lines, ""])
 

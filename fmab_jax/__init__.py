@@ -49,9 +49,9 @@ def _load_name(name: str) -> object:
     if name in _ROOMS:
         return import_module(f"{__name__}.{name}")
     if name in _PLUGS:
-        from fmab_jax.algorithms.base import find_algorithms
+        from fmab_jax.algorithms.base import ALGORITHMS
 
-        return next(find_algorithms(import_module(f"{__name__}.algorithms.{name}")))
+        return ALGORITHMS.list_parts(import_module(f"{__name__}.algorithms.{name}"))[0]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

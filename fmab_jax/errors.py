@@ -37,6 +37,8 @@ _SYNONYMS = {
     "seed": "root_seed",
     "repetitions": "seeds",
     "trials": "seeds",
+    "algorithms": "list",
+    "outputs": "list",
 }
 
 

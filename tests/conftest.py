@@ -131,15 +131,11 @@ def _lay_out(item: pytest.Item) -> None:
 @pytest.fixture(autouse=True, scope="module")
 def _forget_plugins() -> Iterator[None]:
     """Restores the plug-ins that are known, so that no file of tests leaves one to the next."""
-    from fmab_jax.algorithms import base
+    import fmab_jax.algorithms.base  # noqa: F401  # which knows all kinds
     from fmab_jax.parts import plugins
-    from fmab_jax.parts.laws import LAWS_BY_NAME
-    from fmab_jax.parts.mechanisms import MECHANISMS
-    from fmab_jax.parts.presences import PRESENCES
-    from fmab_jax.parts.worlds import WORLDS
+    from fmab_jax.parts.registry import REGISTRIES
 
-    tables = [base._loaded, LAWS_BY_NAME, *(x._loaded for x in (MECHANISMS, PRESENCES, WORLDS))]
-    tables += [plugins._sources, plugins._modules]
+    tables = [*(x.loaded for x in REGISTRIES), plugins._sources, plugins._modules]
     before = [dict(table) for table in tables]
     sources = {*plugins._sources}
     yield

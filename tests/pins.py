@@ -22,7 +22,7 @@ import networkx as nx
 import numpy as np
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.base import find_by_name
+from fmab_jax.algorithms.base import ALGORITHMS
 from fmab_jax.parameters import Flag, parameters_of
 from fmab_jax.sweeps import study
 
@@ -160,7 +160,7 @@ def shipped():
     """Returns a row for every algorithm on few agents, and for the other value of each flag."""
     rows = {}
     for told in fmab.list_algorithms():
-        kind = find_by_name(told["name"])
+        kind = ALGORITHMS.find(told["name"])
         known = parameters_of(kind)
         usual = {"epsilon": 0.5, "graph": "ring", "components": "4:path"}
         given = {name: value for name, value in usual.items() if name in known}

@@ -71,7 +71,7 @@ def line_of(case: Case) -> str:
     Names of algorithms are left out, so that a new one is no change of wording. AssertionError if
     it is not refused in one line, or writes a file; AttributeError if a program would be compiled.
     """
-    from fmab_jax.algorithms.base import collect_algorithms
+    from fmab_jax.algorithms.base import ALGORITHMS
     from fmab_jax.run import compilation, outputs
 
     inputs: set[str] = set()
@@ -89,7 +89,7 @@ def line_of(case: Case) -> str:
                 words = ["sweep", _file(inputs, "study.toml", case.input)]
             line = _command_line(words)
         assert {path.name for path in Path().iterdir()} == inputs
-    return line.replace(", ".join(sorted(collect_algorithms())), "<algorithms>")
+    return line.replace(", ".join(sorted(ALGORITHMS.by_name())), "<algorithms>")
 
 
 def _names(inputs: set[str]) -> dict[str, Any]:

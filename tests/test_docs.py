@@ -142,10 +142,10 @@ def test_commands_parse(page, monkeypatch, tmp_path):
     world = executed_classes(ROOT / "docs/own_world.md", monkeypatch)
     owners = own.Steeper, own.Batched, own.Moss, own.Relayed, short.Doubling, world.LinUCB
     for owner in owners:
-        monkeypatch.setitem(base._loaded, owner.name, owner)
+        monkeypatch.setitem(base.ALGORITHMS.loaded, owner.name, owner)
     monkeypatch.chdir(tmp_path)
     # A command that takes a file of somebody's own loads it.
-    monkeypatch.setattr(base, "_loaded", dict(base._loaded))
+    monkeypatch.setattr(base.ALGORITHMS, "loaded", dict(base.ALGORITHMS.loaded))
     mine = (ROOT / "tests/plugs_bernstein.py").read_text("utf-8")
     Path("mine.py").write_text(mine.replace('"bernstein"', '"mine"'), "utf-8")
     for line in commands(page):
@@ -244,7 +244,7 @@ def test_the_glossary_has_the_words_that_lead_to_it():
 def test_the_page_of_meanings_has_every_algorithm():
     """Would catch an algorithm of the package whose meaning is nowhere said."""
     page = (ROOT / "docs/semantics.md").read_text("utf-8")
-    for name, owner in base.load_shipped().items():
+    for name, owner in base.ALGORITHMS.shipped.items():
         assert owner.title in page or f"`{name}_mab`" in page, name
 
 

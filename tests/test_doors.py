@@ -11,7 +11,7 @@ import pytest
 
 import fmab_jax as fmab
 from fmab_jax import resources
-from fmab_jax.algorithms.base import find_by_name
+from fmab_jax.algorithms.base import ALGORITHMS
 from fmab_jax.cli.main import main
 from fmab_jax.errors import Refusal
 from fmab_jax.limits import Share
@@ -45,7 +45,7 @@ def test_a_door_refuses_what_it_does_not_document(outcomes):
 
 def test_every_door_and_every_value_was_tried(outcomes):
     """Would catch a public callable without a door, a door that is gone, and an early end."""
-    algorithms = {find_by_name(row["name"]) for row in fmab.list_algorithms()}
+    algorithms = {ALGORITHMS.find(row["name"]) for row in fmab.list_algorithms()}
     callables = {name: getattr(fmab, name) for name in fmab.__all__}
     callables = {name for name, f in callables.items() if callable(f) and f not in algorithms}
     callables = {name for name in callables if inspect.signature(getattr(fmab, name)).parameters}

@@ -31,12 +31,11 @@ from fmab_jax.analysis import conformance
 from fmab_jax.cli.main import main
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import Word, parameters_of
-from fmab_jax.parts import laws, plugins
-from fmab_jax.parts.mechanisms import MECHANISMS
+from fmab_jax.parts import plugins
 from fmab_jax.parts.mechanisms.laplace import LAPLACE
-from fmab_jax.parts.presences import PRESENCES
+from fmab_jax.parts.registry import REGISTRIES
+from fmab_jax.parts.rewards import REWARDS
 from fmab_jax.parts.trials import Outcome
-from fmab_jax.parts.worlds import WORLDS
 from fmab_jax.run import batches, compilation, resources
 from fmab_jax.run.contract import PROMISES
 from fmab_jax.sweeps.study import state
@@ -52,8 +51,7 @@ SMALL = ["--agents", "6", "--arms", "5", "--horizon", "2000", "--seeds", "16"]
 @pytest.fixture(autouse=True)
 def _no_plugins_left():
     """What a test loads, the next does not know."""
-    tables = [base._loaded, laws.LAWS_BY_NAME]
-    tables += [registry._loaded for registry in (MECHANISMS, WORLDS, PRESENCES)]
+    tables = [registry.loaded for registry in REGISTRIES]
     before = [(table, dict(table)) for table in tables]
     yield
     for table, kept in before:
@@ -83,10 +81,10 @@ def test_elimination_runs_through_its_own_exchange():
 
 @pytest.mark.slow
 @pytest.mark.as_users_have_it
-@pytest.mark.parametrize("name", sorted(base.load_shipped()))
+@pytest.mark.parametrize("name", sorted(base.ALGORITHMS.shipped))
 def test_algorithms_of_the_package_keep_the_contract(name):
     """Would catch an algorithm whose bits depend on batch, neighbours, padding or compilation."""
-    owner = base.find_by_name(name)
+    owner = base.ALGORITHMS.find(name)
     given = {}
     if "epsilon" in parameters_of(owner):
         given["epsilon"] = 0.5
@@ -109,13 +107,13 @@ def test_command_line_and_study_file_take_a_plug_in(tmp_path, monkeypatch, capsy
         'rewards = "three-point:0.25"\n[parameters]\ngrowth = [2, 4]\n',
         encoding="utf-8",
     )
-    base._loaded.clear()
-    del laws.LAWS_BY_NAME["three-point"]
+    base.ALGORITHMS.loaded.clear()
+    del REWARDS.loaded["three-point"]
     assert main(["sweep", "study.toml", "--out", "own_sweep"]) == 2
     assert "load a plug-in" in capsys.readouterr().err and not Path("own_sweep").exists()
     assert main(["sweep", "study.toml", "--out", "own_sweep", "--plugin", FILE]) == 0
     # Results say of themselves what they are: no plug-in is needed to look at them.
-    base._loaded.clear()
+    base.ALGORITHMS.loaded.clear()
     assert main(["show", "own_sweep"]) == 0 and "Geometric phases" in capsys.readouterr().out
     swept = fmab.open_sweep("own_sweep")
     assert np.array_equal(swept.regret.sel(growth=4), fmab.load("own.nc").regret)
@@ -127,13 +125,13 @@ def test_a_name_is_taken_once(tmp_path):
     assert {owner.name for owner in base.load_plugin(FILE)} == {"geometric", "greedy"}
     source = Path(FILE).read_text("utf-8")
     (tmp_path / "copy.py").write_text(source, "utf-8")
-    refuses("the name of no other algorithm", base.load_plugin, str(tmp_path / "copy.py"))
+    refuses("the name of no other", base.load_plugin, str(tmp_path / "copy.py"))
     source = source.replace('"geometric"', '"other_one"').replace('"greedy"', '"other_two"')
     (tmp_path / "law.py").write_text(source, "utf-8")
     refuses(
         "three-point.*: must be the name of no other", base.load_plugin, str(tmp_path / "law.py")
     )
-    assert "other_one" not in base.collect_algorithms()
+    assert "other_one" not in base.ALGORITHMS.by_name()
 
 
 @partial(jax.tree_util.register_dataclass, meta_fields=["regret", "last"], data_fields=["horizon"])
@@ -501,7 +499,7 @@ def forget_helpers():
     for name in [name for name in sys.modules if name.startswith(("fmab_test_", "fmab_plugin_"))]:
         del sys.modules[name]
     plugins._helpers.clear()
-    base._loaded.clear()
+    base.ALGORITHMS.loaded.clear()
 
 
 def load(path):

@@ -16,12 +16,9 @@ from experiments.audit import audit
 from fmab_jax.algorithms import base
 from fmab_jax.cli.main import main
 from fmab_jax.parts import plugins
-from fmab_jax.parts.mechanisms import MECHANISMS
-from fmab_jax.parts.presences import PRESENCES
-from fmab_jax.parts.worlds import WORLDS
+from fmab_jax.parts.registry import REGISTRIES
 from fmab_jax.sampling.scope import own_settings
 
-TABLES = base, MECHANISMS, WORLDS, PRESENCES
 FILE = str(Path(plugs_whole.__file__))
 MEANS = np.array([0.9, 0.5, 0.1])
 WORLD, PRESENCE = "fading:0.1,0.4", "turns:3"
@@ -36,8 +33,8 @@ CONDITIONS = f"--world {WORLD} --presence {PRESENCE}"
 def _forget(tmp_path, monkeypatch):
     """Runs a test in an empty folder, with no plug-in loaded before or after it."""
     monkeypatch.chdir(tmp_path)
-    for table in TABLES:
-        monkeypatch.setattr(table, "_loaded", {})
+    for registry in REGISTRIES:
+        monkeypatch.setattr(registry, "loaded", {})
     monkeypatch.setattr(plugins, "_helpers", {})
 
 
@@ -120,7 +117,7 @@ def test_commands_take_all_parts(capsys):
     assert main("plot s --x epsilon_message --out figure.png".split()) == 0
     assert Path("figure.png").exists()
     capsys.readouterr()
-    assert main(["algorithms", "--plugin", FILE]) == 0
+    assert main(["list", "--plugin", FILE]) == 0
     printed = capsys.readouterr().out
     for usage in ("phased", "fading[:WHEN][,FACTOR]", "turns[:PERIOD]"):
         assert usage in printed
@@ -140,7 +137,7 @@ def test_ledger_and_audit_take_the_noise(capsys):
     assert not find_contradiction(FILE)
     text = Path(FILE).read_text("utf-8").replace("return 1.0 / scale", "return 0.2 / scale")
     Path("false.py").write_text(text, "utf-8")
-    for table in TABLES:
-        table._loaded.clear()
+    for registry in REGISTRIES:
+        registry.loaded.clear()
     plugins._helpers.clear()
     assert find_contradiction("false.py")

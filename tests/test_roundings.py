@@ -11,7 +11,7 @@ from jax._src import source_info_util
 from jax.extend.core import Literal
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.base import find_by_name
+from fmab_jax.algorithms.base import ALGORITHMS
 from fmab_jax.draws import agent_sum, base
 from fmab_jax.parameters import Flag, parameters_of
 from fmab_jax.run import compilation, configs
@@ -50,7 +50,7 @@ MOVES = {"broadcast_in_dim", "reshape", "squeeze", "transpose", "neg", "gather",
 def runs():
     """Returns an algorithm and a problem for each way to run what is shipped."""
     for item in fmab.list_algorithms():
-        kind, known = find_by_name(item["name"]), parameters_of(find_by_name(item["name"]))
+        kind, known = ALGORITHMS.find(item["name"]), parameters_of(ALGORITHMS.find(item["name"]))
         given = {name: value for name, value in USUAL.items() if name in known}
         flags = [{name: not x.default} for name, x in known.items() if isinstance(x.kind, Flag)]
         some = [{"participation": 0.5}] if "participation" in known else []
@@ -58,7 +58,7 @@ def runs():
             name = " ".join([item["name"], *(f"{key}={value}" for key, value in more.items())])
             yield pytest.param(kind(**given | more), ALIKE, id=name)
     for name in ("cdp", "ddp"):
-        yield pytest.param(find_by_name(name)(0.5), DIFFER, id=f"{name}, agents differ")
+        yield pytest.param(ALGORITHMS.find(name)(0.5), DIFFER, id=f"{name}, agents differ")
 
 
 def programs_within(program):

@@ -39,7 +39,7 @@ from experiments.card.suites import (
     contestants,
 )
 from fmab_jax import __version__
-from fmab_jax.algorithms.base import Algorithm, collect_algorithms, find_by_name, load_plugin
+from fmab_jax.algorithms.base import ALGORITHMS, Algorithm, load_plugin
 from fmab_jax.analysis.conformance import check_algorithm
 from fmab_jax.analysis.words import write_count, write_quantity, write_short
 from fmab_jax.cli.options import value_of
@@ -101,7 +101,7 @@ def main(words: Sequence[str]) -> None:
 def load(which: str, name: str | None) -> type[Algorithm]:
     """Returns the algorithm of a name, or of a file; a file of several needs the name of one."""
     if not which.endswith(".py"):
-        return find_by_name(which)
+        return ALGORITHMS.find(which)
     owners = {owner.name: owner for owner in load_plugin(which)}
     if not owners:
         refuse("plugin", which, "a file that defines an algorithm", "it holds a reward law only")
@@ -148,7 +148,7 @@ def contestant_of(owner: type[Algorithm], options: Mapping[str, Any]) -> Contest
 
 def parent_of(owner: type[Algorithm]) -> type[Algorithm] | None:
     """Returns the nearest algorithm that a class derives from; None for a class of a family."""
-    algorithms = set(collect_algorithms().values())
+    algorithms = set(ALGORITHMS.by_name().values())
     return next((base for base in owner.__mro__[1:] if base in algorithms), None)
 
 

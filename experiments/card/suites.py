@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from fmab_jax.algorithms.base import Algorithm, find_by_name
+from fmab_jax.algorithms.base import ALGORITHMS, Algorithm
 from fmab_jax.algorithms.families.episodes import Episodes
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.analysis.privacy import LedgerRow, privacy_ledger
@@ -179,7 +179,7 @@ def contestants() -> tuple[Contestant, ...]:
     return tuple(
         Contestant(
             row["label"],
-            find_by_name(row["algorithm"]),
+            ALGORITHMS.find(row["algorithm"]),
             {n: None if v == "none" else v for n, v in row.get("options", {}).items()},
         )
         for row in stated["contestant"]

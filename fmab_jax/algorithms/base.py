@@ -8,45 +8,32 @@ which owns the loop. Users name an algorithm of this folder, or of a loaded plug
 
 from __future__ import annotations
 
-import functools
-import importlib
 import inspect
 import math
-import pkgutil
-import re
 from abc import abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
-from pathlib import Path
-from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
 
-from fmab_jax.errors import PlainText, check_frozen_class, did_you_mean, real, refuse
+from fmab_jax.errors import PlainText, real, refuse
 from fmab_jax.parameters import Configurable, parameters_of
 from fmab_jax.parameters import ViewKind as ViewKind
 from fmab_jax.parts.exchanges import Exchange
 from fmab_jax.parts.exchanges import Viewer as Viewer  # so that plug-ins import from here
-from fmab_jax.parts.laws import LAWS_BY_NAME, check_class
-from fmab_jax.parts.mechanisms import MECHANISMS, Mechanism
-from fmab_jax.parts.outputs import OF_RESULTS, Output
+from fmab_jax.parts.outputs import OF_RESULTS
 from fmab_jax.parts.per_agent import PerAgent
-from fmab_jax.parts.plugins import code_of, defined_in, file_of, foreign_refused, source_digest
-from fmab_jax.parts.plugins import imported as import_file
-from fmab_jax.parts.plugins import imported_module as import_name
-from fmab_jax.parts.presences import PRESENCES, Presence
-from fmab_jax.parts.rewards import Law
+from fmab_jax.parts.plugins import Named, code_of
+from fmab_jax.parts.presences import Presence
+from fmab_jax.parts.registry import Registry
+from fmab_jax.parts.registry import load_plugin as load_plugin
 from fmab_jax.parts.trials import Trial
-from fmab_jax.parts.worlds import WORLDS, World
 from fmab_jax.records.ledger import Disclosure as Disclosure
 from fmab_jax.records.ledger import Noise as Noise
 from fmab_jax.records.ledger import adapt_to_absence, checked_rows, hide_by_one, list_viewers
 from fmab_jax.records.problem import Problem
 from fmab_jax.sampling.shapes import Record
 
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 # Results, studies and problems use these names for something else.
 _RESERVED_NAMES = OF_RESULTS | {
     *("algorithm", "problem", "outputs", "asked", "horizon", "seeds", "root_seed", "times"),
@@ -54,7 +41,6 @@ _RESERVED_NAMES = OF_RESULTS | {
     *("agents", "arms", "spread", "instance_gap", "rewards", "fixed_instance", "world"),
     "presence",
 }
-_loaded: dict[str, type[Algorithm]] = {}
 # Viewers that stand for every viewer of messages.
 _EVERYBODY = (Viewer.ANYBODY, Viewer.RECEIVERS)
 
@@ -67,7 +53,7 @@ _MADE_PUBLIC = (
 
 
 @dataclass(frozen=True)
-class Algorithm(Configurable):
+class Algorithm(Named, Configurable):
     """A validated configuration of an algorithm; subclasses are frozen dataclasses.
 
     Attributes:
@@ -342,112 +328,6 @@ def privacy_of(algorithm: Algorithm, exchange: Exchange) -> dict[str, float]:
     return {n: real(f"{field}[{n!r}]", values[n], 0.0, math.inf, remedy) for n in names}
 
 
-def list_modules() -> list[str]:
-    """Returns the names of this folder's modules without importing them."""
-    folder = str(Path(__file__).parent)
-    return [m.name for m in pkgutil.iter_modules([folder]) if m.name != "base" and not m.ispkg]
-
-
-def collect_algorithms() -> dict[str, type[Algorithm]]:
-    """Returns all algorithms by name: those of this folder and of loaded plug-ins."""
-    return load_shipped() | _loaded
-
-
-@functools.cache
-def load_shipped() -> dict[str, type[Algorithm]]:
-    """Returns this folder's algorithms by name."""
-    modules = (importlib.import_module(f"fmab_jax.algorithms.{name}") for name in list_modules())
-    return {owner.name: owner for module in modules for owner in find_algorithms(module)}
-
-
-def find_algorithms(module: ModuleType) -> Iterator[type[Algorithm]]:
-    """Yields the algorithms that a module defines."""
-    return defined_in(module, Algorithm)
-
-
-def find_by_name(name: object) -> type[Algorithm]:
-    """Returns the algorithm with this name.
-
-    Raises:
-        ValueError: If there is none; the message names the nearest one.
-    """
-    algorithms = collect_algorithms()
-    if not isinstance(name, str) or name not in algorithms:
-        remedy = did_you_mean(name, algorithms, "see fmab algorithms, or load a plug-in")
-        refuse("algorithm", name, "one of " + ", ".join(sorted(algorithms)), remedy)
-    return algorithms[name]
-
-
-def load_plugin(spec: str) -> list[type[Algorithm]]:
-    """Imports a file or module and registers its algorithms, laws and outputs.
-
-    Args:
-        spec: A path ending in .py, or the dotted name of a module.
-
-    Returns:
-        The algorithms of the plug-in.
-
-    Raises:
-        ValueError: If the import fails, nothing is defined, or a name is taken.
-    """
-    path = Path(spec)
-    if path.suffix == ".py" and not path.is_file():
-        refuse("plugin", spec, "an existing .py file or a module", "check the path")
-    with foreign_refused("plugin", spec, "a file or module that can be imported"):
-        module = import_file(path) if path.suffix == ".py" else import_name(spec)
-    owners, laws = list(find_algorithms(module)), list(defined_in(module, Law))
-    noises, changing = list(defined_in(module, Mechanism)), list(defined_in(module, World))
-    absences = list(defined_in(module, Presence))
-    kinds = owners, laws, noises, changing, absences
-    pairs = (pair for kind in kinds for pair in combinations(kind, 2))
-    for first, second in pairs:
-        if first.name == second.name:
-            names = PlainText(
-                f"{first.name!r} of {first.__qualname__} and of {second.__qualname__}"
-            )
-            refuse("name", names, f"the name of one class of {spec}", "rename one of them")
-    outputs = any(isinstance(value, Output) for value in vars(module).values())
-    if not any((outputs, *kinds)):
-        for owner_without_name in defined_in(module, (Algorithm, Law), is_named=False):
-            _check_name(owner_without_name)
-        remedy = "derive a frozen dataclass from a family and give it a name"
-        allowed = "a module that defines an algorithm, a reward law or an output"
-        refuse("plugin", spec, allowed, remedy)
-    for owner in owners:
-        _check_name(owner)
-        check_frozen_class(owner, spec)
-        check_names(owner)
-        namesake = collect_algorithms().get(owner.name, owner)
-        # Only a changed version of the same file may replace a name.
-        if namesake is not owner and (
-            owner.name in load_shipped() or file_of(namesake) != file_of(owner)
-        ):
-            refuse("plugin", owner.name, "the name of no other algorithm", "rename it")
-    for law in laws:
-        check_class(law, spec)
-    for noise in noises:
-        MECHANISMS.check_class(noise, spec)
-    for world in changing:
-        WORLDS.check_class(world, spec)
-    for presence in absences:
-        PRESENCES.check_class(presence, spec)
-    for definition in (*owners, *laws, *noises, *changing, *absences):
-        source_digest(definition)  # cached now, because the files may change later
-    LAWS_BY_NAME.update({law.name: law for law in laws})
-    MECHANISMS.register(noises)
-    WORLDS.register(changing)
-    PRESENCES.register(absences)
-    _loaded.update({owner.name: owner for owner in owners})
-    return owners
-
-
-def _check_name(owner: type) -> None:
-    name = getattr(owner, "name", "")
-    if not _NAME.fullmatch(str(name)):
-        remedy = "such as 'my_ucb': small letters, digits and _"
-        refuse(f"{owner.__name__}.name", name, "a short plain name", remedy)
-
-
 def check_names(owner: type) -> None:
     """Refuses parameters whose names mean something else in a study or its results.
 
@@ -458,6 +338,14 @@ def check_names(owner: type) -> None:
         if name in _RESERVED_NAMES or name.startswith(("no_", "_")):
             allowed = "a name that nothing else has, and that begins with no 'no_' or '_'"
             refuse(f"{owner.__name__}.{name}", PlainText("a parameter"), allowed, "rename it")
+
+
+ALGORITHMS: Registry[Algorithm] = Registry(
+    "fmab_jax.algorithms",
+    Algorithm,  # type: ignore[type-abstract]
+    "algorithm",
+    check=check_names,
+)
 
 
 def read_statement(owner: type[Algorithm], name: str) -> str:
@@ -497,5 +385,5 @@ def list_algorithms() -> list[Record]:
             "parameters": list(parameters_of(owner)),
             "summary": (inspect.getdoc(owner) or "").partition("\n")[0],
         }
-        for _, owner in sorted(collect_algorithms().items())
+        for _, owner in sorted(ALGORITHMS.by_name().items())
     ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import xarray as xr
 
-from fmab_jax.algorithms.base import Algorithm, collect_algorithms
+from fmab_jax.algorithms.base import ALGORITHMS, Algorithm
 from fmab_jax.analysis.accountant import DELTA, epsilon_at, leak
 from fmab_jax.analysis.budgets import is_priced
 from fmab_jax.analysis.words import write_number
@@ -134,7 +134,7 @@ def read_parameters(data: xr.Dataset) -> Record:
 
 def find_algorithm(data: xr.Dataset) -> type[Algorithm] | None:
     """Returns the algorithm of one configuration; None where it is not known here."""
-    return collect_algorithms().get(read_parameters(data)["algorithm"])
+    return ALGORITHMS.by_name().get(read_parameters(data)["algorithm"])
 
 
 def _average_links(data: xr.Dataset) -> float:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from fmab_jax.algorithms.base import Algorithm, collect_algorithms, find_by_name
+from fmab_jax.algorithms.base import ALGORITHMS, Algorithm
 from fmab_jax.analysis.accountant import DELTA, Leak, check_delta, leak
 from fmab_jax.analysis.privacy import list_disclosures
 from fmab_jax.errors import Refusal, choice, real, refuse
@@ -114,10 +114,10 @@ def at_leak(
         >>> fmab.at_leak("kl_se", 2, agents=50).epsilon
         2.0
     """
-    owner = find_by_name(algorithm) if isinstance(algorithm, str) else algorithm
+    owner = ALGORITHMS.find(algorithm) if isinstance(algorithm, str) else algorithm
     if not (isinstance(owner, type) and issubclass(owner, Algorithm)):
         allowed = "a class such as fmab_jax.kl_se, or its name"
-        refuse("algorithm", algorithm, allowed, "see fmab algorithms")
+        refuse("algorithm", algorithm, allowed, "see fmab list")
     choice("view", view, VIEWS, "choose who is looked at")
     known, delta = parameters_of(owner), parameters.get("delta") or DELTA
     for name in NOISE:
@@ -200,7 +200,7 @@ def find_nearest(owner: type[Algorithm], agents: int, view: str, delta: float = 
     Similar are those of one way to communicate, then those of one family.
     """
     found: list[tuple[tuple[bool, int], str]] = []
-    for name, other in collect_algorithms().items():
+    for name, other in ALGORITHMS.by_name().items():
         solved = next((n for n in NOISE if n in parameters_of(other)), "")
         if other is owner or not solved:
             continue

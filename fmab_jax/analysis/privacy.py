@@ -176,7 +176,7 @@ def list_disclosures(
 ) -> tuple[Disclosure, ...]:
     """Returns the rows of a ledger without their numbers; arguments as in `privacy_ledger`."""
     if not isinstance(algorithm, Algorithm):
-        refuse("algorithm", algorithm, "an algorithm, such as cdp_mab(1.0)", "see fmab algorithms")
+        refuse("algorithm", algorithm, "an algorithm, such as cdp_mab(1.0)", "see fmab list")
     agents = count("agents", agents, 1, AGENTS_MAX, "give the number of agents")
     remedy = "leave one agent whose reward is looked for"
     colluding = count("colluding", colluding, 0, agents - 1, remedy)

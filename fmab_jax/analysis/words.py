@@ -14,7 +14,7 @@ from typing import SupportsInt, TypeGuard
 
 import xarray as xr
 
-from fmab_jax.algorithms.base import collect_algorithms
+from fmab_jax.algorithms.base import ALGORITHMS
 from fmab_jax.parameters import ViewKind
 from fmab_jax.records.ledger import Disclosure
 from fmab_jax.run.attributes import json_attr
@@ -98,7 +98,7 @@ def add_titles(data: xr.Dataset) -> xr.Dataset:
 
     Labels of a user's own stay, and so do names whose titles would not tell them apart.
     """
-    owners = collect_algorithms()
+    owners = ALGORITHMS.by_name()
     for dim, by_label in json_attr(data, "settings_by").items():
         all_titles = {label: settings.get("title") for label, settings in by_label.items()}
         titles = {x: t for x, t in all_titles.items() if x in owners and owners[x].title == t}

@@ -65,12 +65,12 @@ def command(words: list[str]) -> Command:
 
 def _list_algorithms() -> dict[str, type[Algorithm]]:
     """Returns the algorithms whose equations are those of the theorems."""
-    from fmab_jax.algorithms.base import collect_algorithms
+    from fmab_jax.algorithms.base import ALGORITHMS
     from fmab_jax.algorithms.families.paper import PaperElimination as Paper
 
     return {
         name: owner
-        for name, owner in collect_algorithms().items()
+        for name, owner in ALGORITHMS.by_name().items()
         if issubclass(owner, Paper) and owner.has_theorems()
     }
 

@@ -55,7 +55,7 @@ class StudyOptions:
     log_time: bool = option(False)
     """Space the recorded slots evenly in log t."""
     outputs: tuple[str, ...] = option((), metavar="OUTPUT", default_text="the usual ones")
-    """What comes out besides, such as regret_by_agent; fmab outputs lists them."""
+    """What comes out besides, such as regret_by_agent; fmab list shows them."""
     keep: str = option("curves", kind=Choice(options=("curves", "summary")))
     """Keep every seed's curve, or moments, a histogram and counts of very many seeds."""
     until: float | None = option(None, kind=Real(), metavar="RELATIVE", default_text="off")
@@ -94,10 +94,11 @@ def build_command(
         has_random_problem: Whether there are options for a random problem.
         several: Whether more than one word may name an algorithm.
     """
-    from fmab_jax.algorithms import base as algorithms
+    from fmab_jax.algorithms.base import ALGORITHMS
     from fmab_jax.sweeps.subjects import RandomProblem
 
-    by_name = dict(sorted((algorithms.collect_algorithms() if owners is None else owners).items()))
+    by_name = dict(sorted((ALGORITHMS.by_name() if owners is None else owners).items()))
+    aliases = ALGORITHMS.with_aliases(by_name)
     first = words[0] if words else None
     if wants_help(words) and first in (None, "-h", "--help"):
         width = max(map(len, by_name))
@@ -114,9 +115,12 @@ def build_command(
     count = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
     names: Sequence[str | None] = words[: max(1, count)] if several and first else [first]
     choices = [*by_name, *alternatives]
-    chosen = [by_name[choose(word, choices, name, hint, "algorithm")] for word in names]
-    for word in names:
-        if names.count(word) > 1:
+    chosen = [
+        aliases.get(str(word)) or by_name[choose(word, choices, name, hint, "algorithm")]
+        for word in names
+    ]
+    for word, owner in zip(names, chosen, strict=True):
+        if chosen.count(owner) > 1:
             raise Refusal.line(f"{word}: must be named once; drop one")
     owner = chosen[0]
     name = f"{name} {' '.join(visible(str(word)) for word in names)}"

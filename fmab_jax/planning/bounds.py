@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, UInt32
 
-from fmab_jax.algorithms.base import Algorithm, load_shipped
+from fmab_jax.algorithms.base import ALGORITHMS, Algorithm
 from fmab_jax.algorithms.families.elimination import Elimination, EliminationTrial
 from fmab_jax.algorithms.families.likelihood import LikelihoodElimination
 from fmab_jax.algorithms.families.messages import NoisyMessages
@@ -131,7 +131,7 @@ def _is_covered(algorithm: Algorithm, family: type[Any], covered: set[str]) -> b
     """Tells whether the theorems of a family are about a configured algorithm."""
     owner = type(algorithm)
     # A class of one's own may restate values or exchanges, which no equation shows.
-    if not isinstance(algorithm, family) or load_shipped().get(owner.name) is not owner:
+    if not isinstance(algorithm, family) or ALGORITHMS.shipped.get(owner.name) is not owner:
         return False
     equations = ("pulls_per_arm", "radius", "eliminates", "precompute", "worse", "noise_scale")
     for name in (*equations, "resolve_params", "budget"):

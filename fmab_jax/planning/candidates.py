@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, NoReturn
 
-from fmab_jax.algorithms.base import Algorithm, collect_algorithms, ledger_of
+from fmab_jax.algorithms.base import ALGORITHMS, Algorithm, ledger_of
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.analysis.costs import write_epsilon
 from fmab_jax.analysis.leaks import NOISE, at_leak, measure_leak
@@ -236,7 +236,7 @@ def list_candidates(setting: Setting) -> tuple[list[Candidate], list[str]]:
     candidates: dict[Algorithm, Candidate] = {}
     omissions, problem = _Omissions(), setting.problem
     choices = setting.horizon * problem.agents * problem.arms
-    for owner in collect_algorithms().values():
+    for owner in ALGORITHMS.by_name().values():
         title = owner.title or owner.name
         if choices > _MOST_CHOICES and issubclass(owner, IndexPolicy):
             omissions.slow[title] = None

@@ -18,11 +18,10 @@ from numpy.typing import ArrayLike
 from fmab_jax import tables
 from fmab_jax.errors import Refusal, array_of, count, format_quantity, real, refuse
 from fmab_jax.parts.instances import BoundProblem
-from fmab_jax.parts.laws import law_of
 from fmab_jax.parts.plugins import foreign_refused
 from fmab_jax.parts.presences import PRESENCES, Presence
 from fmab_jax.parts.registry import split_floats
-from fmab_jax.parts.rewards import Bernoulli, Ratings
+from fmab_jax.parts.rewards import REWARDS, Bernoulli, Ratings
 from fmab_jax.parts.rewards import Law as RewardLaw
 from fmab_jax.parts.rewards.contract import check_law
 from fmab_jax.parts.worlds import WORLDS, ContextualWorld, World
@@ -568,7 +567,7 @@ class Problem:
 
 
 def _checked_law(rewards: object) -> RewardLaw:
-    law = law_of(rewards)
+    law = REWARDS.parse(rewards, "rewards")
     if isinstance(law, Ratings):
         allowed = "a law that follows from means"
         remedy = "state ratings with Problem.ratings(levels, probabilities)"

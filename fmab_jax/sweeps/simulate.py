@@ -49,7 +49,7 @@ def simulate(
             fit into memory is halved.
         sum_agents: Draw totals over agents where that is exact. False draws agent by agent: the
             same law, other numbers.
-        outputs: What comes out besides, such as ``["regret_by_agent"]``; ``fmab outputs`` lists
+        outputs: What comes out besides, such as ``["regret_by_agent"]``; ``fmab list`` shows
             what there is, and an `Output` of one's own does as well. What is not asked for costs
             nothing.
         devices: Devices that share each batch; all that JAX shows by default.

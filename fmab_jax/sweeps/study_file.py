@@ -4,7 +4,7 @@ A study file states what `fmab_jax.sweep` takes. Its keys are the parameters of 
 it names, and those of a problem whose means are drawn. Lists are swept, "none" is None where a
 parameter says what that means. Algorithms are named, never loaded::
 
-    algorithm = 'cdp'           # or a list of names; see fmab algorithms
+    algorithm = 'cdp'           # or a list of names; see fmab list
     horizon = 1e6
     seeds = 1000
 
@@ -29,7 +29,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fmab_jax.algorithms.base import find_by_name
+from fmab_jax.algorithms.base import ALGORITHMS
 from fmab_jax.errors import PlainText, Refusal, abbreviate, did_you_mean, parse_number, refuse
 from fmab_jax.files import check_path, read_input, whole_file
 from fmab_jax.parameters import UNSET, Parameter, parameters_of
@@ -93,7 +93,7 @@ def _list_values(value: object) -> list[object]:
 
 def _list_keys(document: Record) -> dict[str, Record]:
     """Returns the keys of each table, with their parameters or None."""
-    owners = [find_by_name(name) for name in _list_values(document.get("algorithm", []))]
+    owners = [ALGORITHMS.find(name) for name in _list_values(document.get("algorithm", []))]
     parameters = {name: p for owner in owners[::-1] for name, p in parameters_of(owner).items()}
     problem = {**parameters_of(RandomProblem), "means": None, "means_error": None}
     until = dict.fromkeys(Precision._fields)

@@ -9,12 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fmab_jax.algorithms.base import Algorithm, check_names, find_by_name, load_shipped
+from fmab_jax.algorithms.base import ALGORITHMS, Algorithm, check_names
 from fmab_jax.errors import length, refuse
 from fmab_jax.parameters import LEAK, VIEW, Configurable, Kind, Parameter, Real, Whole, parameter
-from fmab_jax.parts.laws import law_of
 from fmab_jax.parts.presences import Presence, PresenceOf
-from fmab_jax.parts.rewards import Law
+from fmab_jax.parts.rewards import Law, LawOf
 from fmab_jax.parts.worlds import World, WorldOf
 from fmab_jax.records.problem import Problem
 from fmab_jax.run.outputs import RESULT_NAMES
@@ -23,27 +22,6 @@ from fmab_jax.sampling.shapes import Record
 MAX_CONFIGS = 100_000
 RANDOM_PROBLEM = "Drawn"
 """Stands for a random problem in the descriptions of studies."""
-
-
-@dataclass(frozen=True)
-class LawOf(Kind[Law]):
-    """A reward law, or its text: bernoulli, gaussian:SD, or one of a plug-in."""
-
-    metavar = "LAW"
-
-    def check_value(self, name: str, value: object, remedy: str) -> Law:
-        """Returns the law."""
-        return law_of(value, name)
-
-    def plain(self, value: Law) -> Record:
-        """Returns its description."""
-        return value.describe()
-
-    def label(self, value: Law) -> str:
-        """Returns its words."""
-        return value.label()
-
-    text = label
 
 
 @dataclass(frozen=True)
@@ -84,7 +62,7 @@ class RandomProblem(Configurable):
     )
     rewards: Law | str = parameter(
         LawOf(),
-        "Reward law: bernoulli, gaussian:SD, or a plug-in's; fmab algorithms lists them.",
+        "Reward law: bernoulli, gaussian:SD, or a plug-in's; fmab list shows them.",
         default="bernoulli",
         symbol="",
         label="rewards",
@@ -102,7 +80,7 @@ class RandomProblem(Configurable):
 
     world: World | str | None = parameter(
         WorldOf(none_label="means do not change"),
-        "How means change: drifting:CHANGES, or a plug-in's; fmab algorithms lists them.",
+        "How means change: drifting:CHANGES, or a plug-in's; fmab list shows them.",
         default=None,
         default_text="they do not",
         symbol="",
@@ -139,14 +117,14 @@ class AlgorithmOf(Kind[Algorithm | type[Algorithm]]):
 
     def check_value(self, name: str, value: object, remedy: str) -> object:
         """Returns the configured algorithm, or the class."""
-        value = find_by_name(value) if isinstance(value, str) else value
+        value = ALGORITHMS.find(value) if isinstance(value, str) else value
         owner = type(value) if isinstance(value, Algorithm) else value
         if not (isinstance(owner, type) and issubclass(owner, Algorithm)):
             remedy = "or a list of classes, names and configured algorithms"
             refuse(name, value, "an algorithm such as fmab_jax.cdp_mab, or its name", remedy)
         check_names(owner)
         is_user_class = "name" in vars(owner) and not owner.__module__.startswith("fmab_jax.")
-        if is_user_class and load_shipped().get(owner.name, owner) is not owner:
+        if is_user_class and ALGORITHMS.is_taken(owner):
             allowed = "the name of no other algorithm"
             refuse(f"{owner.__name__}.name", owner.name, allowed, "rename it")
         return value

@@ -15,7 +15,7 @@ from altered import altered
 
 import fmab_jax as fmab
 from fmab_jax import draws
-from fmab_jax.algorithms.base import collect_algorithms
+from fmab_jax.algorithms.base import ALGORITHMS
 from fmab_jax.layouts import Dense, Ragged, ragged
 from fmab_jax.run import compilation, configs
 from fmab_jax.run.outputs import resolve
@@ -263,7 +263,7 @@ def test_outputs_change_nothing_in_either_layout():
 def test_every_elimination_and_way_of_drawing_is_compared():
     """Would catch an algorithm, or a way in which agents add up, that nobody ever ran in both."""
     eliminations = {
-        item for item in collect_algorithms().values() if issubclass(item, fmab.Elimination)
+        item for item in ALGORITHMS.by_name().values() if issubclass(item, fmab.Elimination)
     }
     assert len(eliminations) == 10
     assert eliminations <= {type(algorithm) for case in CASES.values() for algorithm, _ in case}

@@ -14,7 +14,7 @@ from refusals import refuses
 from scipy.optimize import brentq
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.base import Disclosure, Noise, Viewer, collect_algorithms
+from fmab_jax.algorithms.base import ALGORITHMS, Disclosure, Noise, Viewer
 from fmab_jax.analysis import accountant, costs, privacy
 from fmab_jax.analysis.leaks import find_leak, measure_leak
 from fmab_jax.cli.main import main
@@ -35,7 +35,7 @@ def test_exactly_this_leaks_or_the_algorithm_is_refused(name, view):
         algorithm = fmab.at_leak(name, 2, agents=50, view=view)
     except Refusal as error:
         assert "the nearest that bounds it is" in str(error)
-        owner = collect_algorithms()[name]
+        owner = ALGORITHMS.by_name()[name]
         known = "epsilon_message" if hasattr(owner, "epsilon_message") else "epsilon"
         found = measure_leak(owner(**{known: 2.0}), 50, view)
         # Nobody has the view, nothing is sent, or nothing bounds what is.

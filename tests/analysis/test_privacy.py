@@ -18,7 +18,7 @@ from scipy.integrate import quad
 from scipy.stats import gamma as gamma_law
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.base import Disclosure, Noise, Viewer, ViewKind, collect_algorithms
+from fmab_jax.algorithms.base import ALGORITHMS, Disclosure, Noise, Viewer, ViewKind
 from fmab_jax.analysis import accountant, privacy
 from fmab_jax.analysis.privacy import laplace_sum_epsilon, list_disclosures, privacy_ledger
 from fmab_jax.parts import exchanges
@@ -249,7 +249,7 @@ COVERED = {"cdp": 25.0, "ddp": 25.0, "hdp": 25.0, "uniform_play": 0.0} | dict.fr
 @pytest.mark.parametrize("name", sorted(each["name"] for each in fmab.list_algorithms()))
 def test_every_algorithm_states_who_sees_what(name):
     """Would catch an algorithm without a ledger, or privacy without noise."""
-    owner = collect_algorithms()[name]
+    owner = ALGORITHMS.by_name()[name]
     private = "epsilon" in owner.__dataclass_fields__
     rows = privacy_ledger(owner(0.5) if private else owner(), 50)
     assert rows[-1].viewer in (Viewer.WATCHERS, Viewer.OUTSIDER) and all(row.why for row in rows)

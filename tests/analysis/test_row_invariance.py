@@ -13,7 +13,7 @@ import tomllib
 import pytest
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.base import load_shipped
+from fmab_jax.algorithms.base import ALGORITHMS
 from fmab_jax.analysis import costs
 from fmab_jax.cli.main import main
 from fmab_jax.errors import Refusal
@@ -39,7 +39,7 @@ def list_deltas(law):
 def list_cases():
     """Returns all cases: an algorithm, its parameters, and a presence."""
     cases = []
-    for name, owner in load_shipped().items():
+    for name, owner in ALGORITHMS.shipped.items():
         known = parameters_of(owner)
         network = {key: value for key, value in NETWORKS.items() if key in known}
         noise = next((key for key in ("epsilon_message", "epsilon") if key in known), None)
@@ -91,7 +91,7 @@ def write_words(values):
 def hold_everywhere(case, compute, read, folder):
     """Compares what is read of a case with what is read elsewhere; returns how many there are."""
     name, values, presence = case
-    owner = load_shipped()[name]
+    owner = ALGORITHMS.shipped[name]
     problem = fmab.Problem.uniform(AGENTS, ARMS, presence=presence)
     options = {"horizon": HORIZON, "seeds": 2}
     alone = fmab.simulate(owner(**values), problem, **options)
@@ -132,7 +132,7 @@ def is_possible(case):
     name, values, presence = case
     try:
         problem = fmab.Problem.uniform(AGENTS, ARMS, presence=presence)
-        state(load_shipped()[name](**values), problem, horizon=HORIZON, seeds=2).points  # noqa: B018
+        state(ALGORITHMS.shipped[name](**values), problem, horizon=HORIZON, seeds=2).points  # noqa: B018
     except Refusal:
         return False
     return True
@@ -160,7 +160,7 @@ def test_some_leaks_are_the_same_everywhere(uncomputed, tmp_path):
 def test_all_leaks_are_the_same_everywhere(uncomputed, tmp_path):
     """Would catch what a draw of some cases does not."""
     cases = [*filter(is_possible, list_cases())]
-    assert len(cases) > 150 and {name for name, *_ in cases} == {*load_shipped()}
+    assert len(cases) > 150 and {name for name, *_ in cases} == {*ALGORITHMS.shipped}
     for place, case in enumerate(cases):
         folder = tmp_path / f"{place}"
         folder.mkdir()

@@ -10,7 +10,7 @@ from fmab_jax.sweeps import progress
 def folder(tmp_path, monkeypatch):
     """The folder in which a command runs, which forgets the plug-ins of others."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(base, "_loaded", {})
+    monkeypatch.setattr(base.ALGORITHMS, "loaded", {})
     # On a busy machine any run is a long one, which says so.
     monkeypatch.setattr(progress, "LONG_S", 1e5)
     return tmp_path

@@ -32,10 +32,10 @@ from fmab_jax.plots.runs import plot_runs, save_figure, select_cells
 from fmab_jax.run import compilation
 from fmab_jax.sweeps import runner
 
-NAMES = sorted(base.collect_algorithms())
+NAMES = sorted(base.ALGORITHMS.by_name())
 COMMANDS = (
     *("", "run", "sweep", "show", "plot", "compare", "report", "export"),
-    *("bounds", "ledger", "algorithms"),
+    *("bounds", "ledger", "list"),
     "doctor",
     *(f"run {name}" for name in NAMES),
     *(f"sweep {name}" for name in (*NAMES, "STUDY.toml")),
@@ -233,7 +233,7 @@ def test_bounds_are_those_of_the_theory(words, rounds, capsys):
     custom = {"cdp": {"participation": 0.4}, "ddp": {"graph": "ring"}, "single": {}}[name]
     spread = 0.5 if "--spread" in words else 0.0
     means = fmab.Problem.heterogeneous(6, 4, spread).fixed(3).means.mean(axis=0)
-    table = base.find_by_name(name)(0.5, **custom).exchange(6)
+    table = base.ALGORITHMS.find(name)(0.5, **custom).exchange(6)
     settings = {} if rounds is None else {"rounds": rounds, "schedule_gap": 0.25}
     settings["heterogeneous"] = spread > 0
     assert f"smallest gap {np.diff(np.sort(means))[-1]:.4g}\n" in out

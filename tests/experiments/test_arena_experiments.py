@@ -11,7 +11,7 @@ from pages import reader, writers
 
 import fmab_jax as fmab
 from experiments import arena, arena_figures, arena_report, arena_settings, common, pictures
-from fmab_jax.algorithms.base import Noise, Viewer, collect_algorithms
+from fmab_jax.algorithms.base import ALGORITHMS, Noise, Viewer
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.analysis.words import write_count
 from fmab_jax.parts.mechanisms.bits import BITS
@@ -20,7 +20,7 @@ from fmab_jax.parts.mechanisms.laplace import LAPLACE
 
 def test_everybody_takes_part():
     """Would catch an algorithm that is left out, and two of one label."""
-    assert {entry.algorithm.name for entry in arena.LINE_UP.values()} == set(collect_algorithms())
+    assert {entry.algorithm.name for entry in arena.LINE_UP.values()} == set(ALGORITHMS.by_name())
     labels = [entry.label for entry in arena.LINE_UP.values()]
     assert len(set(labels)) == len(labels)
 

@@ -295,7 +295,7 @@ def at_hand(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(standings, "shipped", lambda digest: made)
     monkeypatch.setattr(card, "contestants", lambda: LINE_UP)
     # What a test loads is forgotten after it.
-    monkeypatch.setattr(base, "_loaded", dict(base._loaded))
+    monkeypatch.setattr(base.ALGORITHMS, "loaded", dict(base.ALGORITHMS.loaded))
     monkeypatch.chdir(tmp_path)
     Path("law.py").write_text("import fmab_jax as fmab\n")
     return lambda words: main(["card", *words.split()])

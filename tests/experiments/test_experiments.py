@@ -16,7 +16,7 @@ from experiments import __main__ as command
 from experiments import common, pictures, readings, seen
 from experiments.audit.exposures import Unseen
 from experiments.audit.findings import Audit, Finding, Histogram
-from fmab_jax.algorithms.base import collect_algorithms
+from fmab_jax.algorithms.base import ALGORITHMS
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.parts import exchanges as exchange
 from fmab_jax.parts import graphs
@@ -498,7 +498,7 @@ def test_every_algorithm_that_claims_privacy_is_audited():
     audit = import_module("experiments.audit")
     each_made = [(case, case.make()) for case in audit.SOUND.values()]
     names = {each.name for _, each in each_made}
-    for name, owner in sorted(collect_algorithms().items()):
+    for name, owner in sorted(ALGORITHMS.by_name().items()):
         private = "epsilon" in owner.__dataclass_fields__
         rows = fmab.privacy_ledger(owner(0.5) if private else owner(), 6)
         claims = any(math.isfinite(row.epsilon) for row in rows)

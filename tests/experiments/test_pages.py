@@ -19,7 +19,7 @@ from benchmarks import gpu, kernels, launches, report, tpu, twins
 from experiments import __main__ as command
 from experiments import common, conditions, noises, pages, runs, theory_runs, worlds
 from experiments.verdicts import Measured
-from fmab_jax.algorithms.base import collect_algorithms
+from fmab_jax.algorithms.base import ALGORITHMS
 from fmab_jax.sampling import evidence
 
 ROOT = Path(__file__).parents[2]
@@ -137,7 +137,7 @@ def test_speeds_say_what_the_benchmarks_measured():
     dated += ((launches.PAGE, launches.BEGIN),)
     line = r"Computed by fmab_jax \d+\.\d+\.\d+ on \d{4}-\d\d-\d\d.*\.$"
     assert all(re.search(line, inside(*place)) for place in dated)
-    assert {name.partition(",")[0] for name in of_tpu["compile_s"]} == set(collect_algorithms())
+    assert {name.partition(",")[0] for name in of_tpu["compile_s"]} == set(ALGORITHMS.by_name())
 
 
 def test_twins_say_what_was_measured():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.base import find_by_name
+from fmab_jax.algorithms.base import ALGORITHMS
 from fmab_jax.parts.partitions import Partition, PartitionOf
 from fmab_jax.sweeps.study_file import build_study
 
@@ -21,7 +21,7 @@ UNION = nx.disjoint_union(nx.star_graph(3), nx.path_graph(2))
 
 
 def build(name, **params):
-    return find_by_name(name)(0.5, **params)
+    return ALGORITHMS.find(name)(0.5, **params)
 
 
 @pytest.mark.parametrize("name", NAMES)

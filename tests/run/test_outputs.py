@@ -15,7 +15,7 @@ import xarray as xr
 from refusals import refuses
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.base import load_plugin, load_shipped
+from fmab_jax.algorithms.base import ALGORITHMS, load_plugin
 from fmab_jax.parameters import UNSET, parameters_of
 from fmab_jax.parts import plugins
 from fmab_jax.parts.outputs import Accumulator, Record
@@ -32,7 +32,7 @@ AGENTS = sizes.SMALL["agents"]
 
 def made(name, **more):
     """Returns an algorithm with the parameters that must be given."""
-    owner = load_shipped()[name]
+    owner = ALGORITHMS.shipped[name]
     request = {n: item.suggested for n, item in parameters_of(owner).items()}
     needed = {n: value for n, value in request.items() if value is not UNSET}
     graph = {"graph": "ring"} if "graph" in parameters_of(owner) else {}
@@ -46,7 +46,7 @@ LOOPS = [
     *(("single", {}), ("ucb1", {}), ("ucb1", {"pooled": True}), ("dp_imed", {"secure": True})),
 ]
 CASES = LOOPS + [
-    (name, {}) for name in load_shipped() if (name, {}) not in LOOPS and name != "demab"
+    (name, {}) for name in ALGORITHMS.shipped if (name, {}) not in LOOPS and name != "demab"
 ]
 
 

@@ -175,7 +175,7 @@ SMALL = dict(horizon=2000, times=8, chunk=4, batch=16, progress=False)
 @pytest.fixture
 def plug_ins(monkeypatch):
     """What a test loads, the next does not know."""
-    monkeypatch.setattr(base, "_loaded", dict(base._loaded))
+    monkeypatch.setattr(base.ALGORITHMS, "loaded", dict(base.ALGORITHMS.loaded))
     monkeypatch.setattr(plugins, "_sources", dict(plugins._sources))
 
 

@@ -109,7 +109,7 @@ def test_a_plug_in_that_is_not_loaded_has_unknown_leaks(folder, tmp_path, monkey
     assert line.startswith("What leaks is not known in 2 of 2 rows: ") and "--plugin" in line
     changed = tmp_path / "mine.py"
     changed.write_text((DATA / "mine.py").read_text("utf-8") + "\n# Another noise.\n", "utf-8")
-    monkeypatch.setattr(base, "_loaded", dict(base._loaded))
+    monkeypatch.setattr(base.ALGORITHMS, "loaded", dict(base.ALGORITHMS.loaded))
     load_plugin(changed)
     other = fmab.load(folder / "mine.nc")
     for data in (unknown, other):

@@ -37,10 +37,10 @@ def stores(tmp_path_factory):
 
 
 @pytest.mark.parametrize("until", [None, fmab.until_precise(relative=0.1, max_seeds=4)])
-@pytest.mark.parametrize("name", sorted(base.collect_algorithms()))
+@pytest.mark.parametrize("name", sorted(base.ALGORITHMS.by_name()))
 def test_whatever_a_study_writes_can_be_read(tmp_path, name, until):
     """Would catch a check that is too strict: no parameters, no noise, no links, no rounds."""
-    owner = base.collect_algorithms()[name]
+    owner = base.ALGORITHMS.by_name()[name]
     algorithm = owner(**study_options.add_suggestions(owner, {}))
     options = {"agents": 12, "arms": 3, "horizon": 50, "times": 4, "seeds": 2}
     options |= {"until": until, "keep": "summary" if until else "curves"}

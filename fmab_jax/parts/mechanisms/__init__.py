@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fmab_jax.parameters import Kind
 from fmab_jax.parts.mechanisms.base import DELTA as DELTA
 from fmab_jax.parts.mechanisms.base import Mechanism as Mechanism
-from fmab_jax.parts.registry import Registry
+from fmab_jax.parts.registry import Registry, VariantOf
 
 MECHANISMS: Registry[Mechanism] = Registry(
     __name__,
@@ -20,23 +19,12 @@ MECHANISMS: Registry[Mechanism] = Registry(
 
 
 @dataclass(frozen=True)
-class MechanismOf(Kind):
+class MechanismOf(VariantOf):
     """A mechanism, or its text."""
 
     metavar = "NAME"
-
-    def check_value(self, name: str, value: object, remedy: str) -> Mechanism:
-        """Returns the mechanism."""
-        return MECHANISMS.parse(value, name)
+    registry = MECHANISMS
 
     def text(self, value: Mechanism) -> str:
         """Returns the title and "noise"."""
         return f"{value.title} noise"
-
-    def plain(self, value: Mechanism) -> str:
-        """Returns the text that names the mechanism."""
-        return value.text()
-
-    def label(self, value: Mechanism) -> str:
-        """Returns the text that names the mechanism."""
-        return value.text()

@@ -23,6 +23,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
+from fmab_jax.parts.plugins import Named
 from fmab_jax.sampling import arrays, samplers
 from fmab_jax.sampling.keys import uniform
 from fmab_jax.sampling.rare import anywhere, rare
@@ -33,7 +34,7 @@ Cumulants = Sequence[Array] | Float[Array, "7 ..."]
 
 
 @dataclass(frozen=True)
-class Law:
+class Law(Named):
     """How one reward is distributed, given its mean; rewards are independent.
 
     A subclass states ``name``, ``cumulants`` and ``one``, and whatever differs from the defaults.

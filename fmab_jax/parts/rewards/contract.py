@@ -14,8 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fmab_jax.errors import PlainText, Refusal, check_frozen_class, refuse
+from fmab_jax.errors import PlainText, Refusal, refuse
 from fmab_jax.parts.plugins import foreign_refused
+from fmab_jax.parts.rewards import REWARDS
 from fmab_jax.parts.rewards.base import Law
 from fmab_jax.parts.rewards.finite import FiniteSupport, Ratings, checked_levels
 from fmab_jax.resources import refuse_after_fork
@@ -54,9 +55,7 @@ def check_law(law: Law, means: ArrayLike | None = None) -> None:
     if is_own(type(law)):
         return
     name = type(law).__name__
-    if not isinstance(getattr(law, "name", None), str):
-        refuse(f"{name}.name", getattr(law, "name", None), "a text", "such as 'three-point'")
-    check_frozen_class(type(law), law.name)
+    REWARDS.adopt(type(law), "rewards")
     if isinstance(law, FiniteSupport):
         try:
             checked_levels(getattr(law, "levels", None))

@@ -100,7 +100,7 @@ def resolve(requests: object) -> tuple[Output, ...]:
     Raises:
         ValueError: If a name is unknown or occurs twice, or an output is invalid.
     """
-    remedy = "such as outputs=['pulls']; fmab outputs lists them"
+    remedy = "such as outputs=['pulls']; fmab list outputs shows them"
     if isinstance(requests, str) or not isinstance(requests, (list, tuple)):
         refuse("outputs", requests, "a list of outputs", remedy)
     outputs: list[Output] = []
