@@ -18,7 +18,7 @@ from experiments import common
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.analysis.budgets import read_spending
-from fmab_jax.planning.candidates import perturb_means, write_call
+from fmab_jax.planning.candidates import write_call
 from fmab_jax.planning.race import OVER
 
 # Seeds that tell the answer, and plans of each question, for each seed of other experiments.
@@ -43,7 +43,6 @@ class Question(NamedTuple):
         links: Most links of a run; None for no budget.
         view: Of the leak.
         secure: Whether there is a secure sum.
-        means_error: Standard error of the means.
     """
 
     name: str
@@ -55,7 +54,6 @@ class Question(NamedTuple):
     links: int | None = None
     view: str = "messages"
     secure: bool = False
-    means_error: float | None = None
 
 
 def _configure(
@@ -72,7 +70,7 @@ def list_questions() -> list[Question]:
     drawn, fixed = fmab.Problem.uniform(3, 4), fmab.Problem([0.9, 0.6, 0.3, 0.1], agents=5)
     close = fmab.Problem([0.6, 0.55, 0.5], agents=4)
     unlike = fmab.Problem.heterogeneous(3, 4, 0.4)
-    guess = fmab.Problem([0.7, 0.5, 0.4], agents=3)
+    guess = fmab.Problem([0.7, 0.5, 0.4], agents=3, means_error=0.1)
     scales, rounds = (0.1, 0.15, 0.2, 0.3, 0.5), (1, 2, 3, None)
     cdp, kl_se = fmab.cdp_mab, fmab.kl_se
     return [
@@ -106,7 +104,6 @@ def list_questions() -> list[Question]:
             _configure(kl_se, 1, 3, "growth", (1.5, 2.0, 3.0))
             + _configure(cdp, 1, 3, "scale", (0.2, 0.3)),
             within=0.5,
-            means_error=0.1,
         ),
         Question(
             "participation",
@@ -156,7 +153,7 @@ def sweep(horizon: int, seeds: int, store: Path | None = None) -> dict[str, xr.D
         name = question.name.replace(" ", "-")
         truth[question.name] = fmab.sweep(
             _list_labels(question),
-            perturb_means(question.problem, question.means_error),
+            question.problem,
             horizon=question.horizon,
             seeds=TRUTH_PER_SEED * seeds,
             times=1,
@@ -190,7 +187,6 @@ def _judge(question: Question, truth: xr.Dataset) -> dict[str, Any]:
             secure=question.secure,
             within=question.within,
             confidence=CONFIDENCE,
-            means_error=question.means_error,
             candidates=list(question.candidates),
             root_seed=root,
         )
@@ -236,7 +232,7 @@ def _find_over(question: Question, truth: xr.Dataset) -> dict[str, float]:
     for label, algorithm in _list_labels(question).items():
         few = fmab.simulate(
             algorithm,
-            perturb_means(question.problem, question.means_error),
+            question.problem,
             question.horizon,
             LINK_SEEDS,
             times=1,

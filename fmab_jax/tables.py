@@ -37,11 +37,12 @@ class Table(NamedTuple):
     levels: list[float] | None = None
 
 
-def read(path: object) -> Table:
+def read(path: object, agents: int | None = None) -> Table:
     """Reads means from a CSV file, or means or ratings from an NPZ file.
 
     Args:
         path: A .csv or .npz file, or a symbolic link to one.
+        agents: Number of agents that a column ``agent`` must have; None for that of its rows.
 
     Raises:
         ValueError: If it cannot be read, is larger than 1 GiB, or is no such table.

@@ -228,7 +228,7 @@ USUAL = {
     "find_leak": "algorithm agents view delta presence",
     "at_leak": "algorithm leak agents view presence",
     "plan": (
-        "problem horizon leak view means_error links bits server within confidence candidates "
+        "problem horizon leak view links bits server within confidence candidates "
         "over time max_seeds root_seed store"
     ),
     "confidence_band": "values level kind resamples seed",

@@ -41,6 +41,7 @@ from fmab_jax.parameters import (
 )
 
 if TYPE_CHECKING:
+    import numpy as np
     from distributed import Client
 
     from fmab_jax.algorithms.base import Algorithm
@@ -260,41 +261,34 @@ def _describe(problem: Problem, options: Options) -> dict[str, object]:
 def _read_problem(options: Options) -> Problem:
     from fmab_jax.records.problem import Problem
 
-    if options.means:
-        return _read_means(options)
-    if options.means_error is not None:
-        refuse("means_error", options.means_error, "given with --means", "add --means FILE")
-    law, agents, arms = options.rewards or "bernoulli", options.agents or 50, options.arms or 100
-    problem = Problem.uniform(agents, arms, law, options.world, options.presence)
-    fixed = options.fixed_instance
-    return problem if fixed is None else problem.fixed(fixed, options.root_seed)
-
-
-def _read_means(options: Options) -> Problem:
-    """Reads the problem of a file, or of the average of several files."""
-    from fmab_jax.records.problem import Problem
-
-    for name in ("arms", "fixed_instance", "world"):
-        if (value := getattr(options, name)) is not None:
-            remedy = "drop one" if name == "world" else "the file fixes it"
-            refuse(name, value, "left out with means", remedy)
+    settings = {n: getattr(options, n) for n in ("agents", "arms", "rewards", "world", "presence")}
     error = options.means_error or 0.0
-    problems = [
-        Problem.from_file(path, options.agents, options.rewards, options.presence, error)
-        for path in options.means
-    ]
-    problem = problems[0] if len(problems) == 1 else _average(problems, options)
+    if not options.means:
+        if options.means_error is not None:
+            refuse("means_error", options.means_error, "given with --means", "add --means FILE")
+        defaults = {"agents": options.agents or 50, "arms": options.arms or 100}
+        problem = Problem(**settings | defaults)
+        fixed = options.fixed_instance
+        return problem if fixed is None else problem.fixed(fixed, options.root_seed)
+    if options.fixed_instance is not None:
+        allowed = "left out with means"
+        refuse("fixed_instance", options.fixed_instance, allowed, "the file fixes it")
+    if len(options.means) == 1:
+        problem = Problem(options.means[0], **settings, means_error=error)
+    else:
+        rows, error = _average(options)
+        problem = Problem(rows, **settings, means_error=error)
     if options.agents is None and problem.agents == 1:
         allowed = f"given with {options.means[0]}, whose one row all agents share"
         refuse("agents", UNSET, allowed, "such as --agents 50")
     return problem
 
 
-def _average(problems: list[Problem], options: Options) -> Problem:
-    """Returns the average of several estimates of the means, with its standard error."""
+def _average(options: Options) -> tuple[np.ndarray, float]:
+    """Returns the average of several estimates of the means, and its standard error."""
     import numpy as np
 
-    from fmab_jax.records.problem import Problem
+    from fmab_jax import tables
 
     if options.means_error is not None:
         allowed = "left out with several files, which show it"
@@ -305,20 +299,18 @@ def _average(problems: list[Problem], options: Options) -> Problem:
     if Path(options.out, AVERAGE).resolve() in [Path(path).resolve() for path in options.means]:
         remedy = f"name another file, or another folder: {AVERAGE} gets the average"
         refuse("means", str(Path(options.out, AVERAGE)), "outside the folder of the plan", remedy)
-    estimates = [np.asarray(problem.means) for problem in problems]
-    for path, estimate, problem in zip(options.means, estimates, problems, strict=True):
-        if problem.probabilities is not None:
+    estimates = []
+    for path in options.means:
+        values, levels = tables.read(path, options.agents)
+        if levels is not None:
             refuse("means", path, "a file of means: ratings are not averaged", "give it alone")
-        if estimate.shape != estimates[0].shape:
+        estimates.append(np.atleast_2d(values))
+        if estimates[-1].shape != estimates[0].shape:
             refuse("means", path, f"a file of means of the size of {options.means[0]}", "see both")
     # As many digits as a reader wants to see in the command.
     means = np.asarray(np.mean(estimates, axis=0)).round(12)
     error = math.sqrt(float(np.var(estimates, axis=0, ddof=1).mean()) / len(estimates))
-    error = float(f"{error:.3g}")
-    is_shared = len(means) == 1 and options.agents is not None
-    rows = means[0] if is_shared else means
-    law, presence = problems[0].rewards, problems[0].presence
-    return Problem(rows, options.agents, law, presence=presence, means_error=error)
+    return means, float(f"{error:.3g}")
 
 
 def _read_candidates(options: Options, problem: Problem) -> list[Algorithm] | None:
@@ -345,7 +337,7 @@ def _check_study_problem(studied: Problem, problem: Problem, options: Options) -
     """Refuses candidates of a study that is about another problem; errors of means may differ."""
     from fmab_jax.records.problem import Problem
 
-    plain = Problem.uniform(problem.agents, problem.arms)
+    plain = Problem(agents=problem.agents, arms=problem.arms)
     described = [x.describe() | {"kind": "", "means_error": 0} for x in (studied, problem, plain)]
     if described[0] not in described[1:]:
         allowed = "a study of the plan's problem, or one that states agents and arms alone"

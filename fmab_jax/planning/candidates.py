@@ -105,7 +105,6 @@ def check_setting(
     *,
     leak: object,
     view: object,
-    means_error: Any,
     graph: object,
     components: object,
     server: object,
@@ -115,10 +114,9 @@ def check_setting(
 ) -> Setting:
     """Returns the checked setting; ``budgets`` are links, numbers and bits, None for no budget."""
     if not isinstance(problem, Problem):
-        refuse("problem", problem, "a Problem", "such as fmab_jax.Problem.uniform(50, 100)")
+        refuse("problem", problem, "a Problem", "such as fmab_jax.Problem(agents=50, arms=100)")
     if problem.arms < 2:
         refuse("arms", problem.arms, "at least 2: one arm leaves no choice", "add arms")
-    problem = perturb_means(problem, means_error)
     remedy = "give the most of a run, or leave it out"
     # Candidates that do not fit are left out, so a wrong graph must be refused here.
     if graph is not None:
@@ -139,28 +137,6 @@ def check_setting(
         server=flag("server", server),
         secure=flag("secure", secure),
         proven=flag("proven", proven),
-    )
-
-
-def perturb_means(problem: Problem, means_error: Any) -> Problem:
-    """Returns the problem whose means are estimates of this standard error; None for exact ones."""
-    if means_error is None:
-        return problem
-    means = problem.means
-    if means is None or problem.probabilities is not None or problem.means_error:
-        states = "states an error already" if problem.means_error else "does not fix its means"
-        allowed = f"left out: the problem {states}"
-        refuse(
-            "means_error", means_error, allowed, "such as fmab_jax.Problem([0.9, 0.5], agents=5)"
-        )
-    rows, agents = (means[0], problem.agents) if len(means) == 1 else (means, None)
-    return Problem(
-        rows,
-        agents,
-        problem.rewards,
-        problem.world,
-        presence=problem.presence,
-        means_error=means_error,
     )
 
 

@@ -201,7 +201,6 @@ def plan(
     *,
     leak: float | None,
     view: str = "messages",
-    means_error: float | None = None,
     links: float | None = None,
     numbers: float | None = None,
     bits: float | None = None,
@@ -235,13 +234,12 @@ def plan(
     moment goes on in its thread, and is not used.
 
     Args:
-        problem: Agents, arms and means.
+        problem: Agents, arms and means. With its ``means_error`` each seed draws means around the
+            estimates, the same for every candidate; regret and its interval cover both sources of
+            chance.
         horizon: T.
         leak: Epsilon of one reward, exactly, in the view; None for no noise.
         view: "messages", "sum" or "actions"; see `find_leak`.
-        means_error: Standard error of the problem's means, if they are estimates: each seed then
-            draws means around them, the same for every candidate, as in `Problem`. Regret and its
-            interval cover both sources of chance.
         links: Most links of a run; None for no budget.
         numbers: Most numbers on all links of a run.
         bits: Most bits on all links of a run.
@@ -268,7 +266,7 @@ def plan(
 
     Example:
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=4)
+        >>> problem = fmab.Problem(agents=5, arms=4)
         >>> answer = fmab.plan(
         ...     problem, 1000, leak=1, within=0.5, candidates=[fmab.kl_se(1), fmab.cdp_mab(0.2)]
         ... )
@@ -281,7 +279,6 @@ def plan(
         horizon,
         leak=leak,
         view=view,
-        means_error=means_error,
         links=links,
         numbers=numbers,
         bits=bits,

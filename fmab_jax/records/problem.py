@@ -17,20 +17,21 @@ from numpy.typing import ArrayLike
 
 from fmab_jax import tables
 from fmab_jax.errors import Refusal, array_of, count, format_quantity, real, refuse
+from fmab_jax.files import check_path
+from fmab_jax.parameters import UNSET, Real, Whole, parameter, parameters_of
 from fmab_jax.parts.instances import BoundProblem
 from fmab_jax.parts.plugins import foreign_refused
-from fmab_jax.parts.presences import PRESENCES, Presence
+from fmab_jax.parts.presences import Presence, PresenceOf
 from fmab_jax.parts.registry import split_floats
-from fmab_jax.parts.rewards import REWARDS, Bernoulli, Ratings
+from fmab_jax.parts.rewards import REWARDS, Bernoulli, LawOf, Ratings
 from fmab_jax.parts.rewards import Law as RewardLaw
 from fmab_jax.parts.rewards.contract import check_law
-from fmab_jax.parts.worlds import WORLDS, ContextualWorld, World
+from fmab_jax.parts.worlds import ContextualWorld, World, WorldOf
 from fmab_jax.resources import check_memory, refuse_after_fork
 from fmab_jax.sampling import keys, normal
 from fmab_jax.sampling.scope import own_settings
 from fmab_jax.sampling.shapes import PerRowArm, Record
 
-MAX_ARMS = 10**6
 # Bytes per mean while the host draws a seed's means.
 _BYTES_PER_MEAN = 60
 MAX_AGENTS = 10**7
@@ -52,21 +53,88 @@ def _draw_means(bound: BoundProblem, root_seed: Array, seed: Array) -> PerRowArm
 
 
 @dataclass(frozen=True)
-class Problem:
+class RandomMeans:
+    """The declared parameters of a problem whose means each seed draws."""
+
+    agents: int = parameter(
+        Whole(low=1, high=MAX_AGENTS),
+        "M, agents.",
+        default=50,
+        symbol="M",
+        label="agents M",
+        remedy="give the number of agents M",
+    )
+    arms: int = parameter(
+        Whole(low=1, high=10**6),
+        "K, arms.",
+        default=100,
+        symbol="K",
+        label="arms K",
+        remedy="give the number of arms K",
+    )
+    spread: float = parameter(
+        Real(low=0.0, high=1.0),
+        "How far the means differ between agents, up to 1.",
+        default=0.0,
+        default_text="0, agents are alike",
+        remedy="0 makes the agents alike, 1 is the most",
+    )
+    instance_gap: float | None = parameter(
+        Real(none_label="gaps left to chance", low=1e-9, high=1.0, open_high=True),
+        "Smallest gap of the means that each seed draws.",
+        default=None,
+        default_text="left to chance",
+        symbol="instance gap",
+        label="smallest gap of an instance",
+        remedy="give the smallest non-zero gap, or None to leave it to chance",
+    )
+    rewards: RewardLaw = parameter(
+        LawOf(),
+        "Reward law: bernoulli, gaussian:SD, or a plug-in's; fmab list shows them.",
+        default="bernoulli",
+        symbol="",
+        label="rewards",
+        default_text="bernoulli",
+    )
+    world: World | None = parameter(
+        WorldOf(none_label="means do not change"),
+        "How means change: drifting:CHANGES, or a plug-in's; fmab list shows them.",
+        default=None,
+        default_text="they do not",
+        symbol="",
+        label="world",
+    )
+    presence: Presence | None = parameter(
+        PresenceOf(none_label="all agents and links are present"),
+        "Who takes part in a round: absent:P, late:P, corrupted:P, links:P, or a plug-in's.",
+        default=None,
+        default_text="everybody",
+        symbol="",
+        label="presence",
+    )
+
+
+@dataclass(frozen=True)
+class Problem(RandomMeans):
     """M agents, K arms and how they reward; a value: equal problems compare and hash equal.
 
-    ``Problem(means)`` fixes an [agent, arm] array; ``Problem(means, agents=M)`` lets M agents share
-    an [arm] vector; with ``means_error`` each seed draws its means around them. `uniform`,
-    `heterogeneous` and `with_gap` draw the means anew for each seed, as the paper's experiments do
-    (section VII-A); `fixed` keeps one such draw for all seeds. `ratings` states probabilities in
-    place of means.
+    Without ``means`` each seed draws its own, as the paper's experiments do (section VII-A): all
+    agents share means from U[0, 1]. With ``instance_gap`` the best mean is U[gap, 1], the second
+    best is the gap below it, and the others are uniform below that. With ``spread`` agents differ:
+    the means of an arm are perturbed by centred noise over the agents, stretched to ``spread``
+    times the most that keeps every mean in [0, 1]; their average stays exact. `fixed` keeps one
+    such draw for all seeds.
+
+    ``means`` fixes them. With ``means_error`` they are estimates, and each seed draws normal means
+    around them, clipped to the range of a reward: each row that is given has an error of its own,
+    equal rows included; a vector that ``agents`` share has one error for all of them.
 
     Attributes:
         means: [agent, arm] or, shared by all agents, [1, arm]; None where each seed draws its own.
         agents: M.
         arms: K.
         spread: Size of the zero-sum perturbation over agents, in [0, 1].
-        instance_gap: Prescribed smallest gap in (0, 1), or None.
+        instance_gap: Prescribed smallest gap in [1e-9, 1), or None.
         rewards: The law of a reward given its mean.
         probabilities: [agent, arm, level] or [1, arm, level] of ratings, else None.
         world: How means change; None if they do not. ``means`` are then the first ones.
@@ -79,240 +147,139 @@ class Problem:
         array([[0.9, 0.6, 0.2]])
         >>> fmab.Problem([[0.9, 0.1], [0.5, 0.3]]).homogeneous
         False
+        >>> fmab.Problem(agents=5, arms=10).drawn
+        True
     """
 
-    means: np.ndarray | None = field(compare=False)
-    agents: int
-    arms: int
-    spread: float
-    instance_gap: float | None
-    rewards: RewardLaw
-    probabilities: np.ndarray | None = field(compare=False)
-    world: World | None
-    presence: Presence | None
-    means_error: float
-    _digest: str = field(repr=False)
+    means: np.ndarray | None = field(init=False, compare=False)
+    probabilities: np.ndarray | None = field(init=False, compare=False)
+    means_error: float = parameter(
+        Real(low=0.0, high=_MOST_ERROR),
+        "Standard error of fixed means: each seed draws normal means around them.",
+        default=0.0,
+        default_text="0, the means are exact",
+        remedy="give the standard error of the means, 0 if they are exact",
+    )
+    _digest: str = field(init=False, repr=False)
 
     def __init__(
         self,
-        means: ArrayLike,
+        means: ArrayLike | PathLike[str] | None = None,
         agents: int | None = None,
-        rewards: RewardLaw | str = _BERNOULLI,
+        *,
+        arms: int | None = None,
+        spread: float = 0.0,
+        instance_gap: float | None = None,
+        rewards: RewardLaw | str | None = None,
         world: World | str | None = None,
         presence: Presence | str | None = None,
         means_error: float = 0.0,
+        levels: ArrayLike | None = None,
+        probabilities: ArrayLike | None = None,
     ) -> None:
-        """Fixes the means, or the estimates around which each seed draws its own.
+        r"""Draws, fixes or reads the means.
+
+        A file of means is a CSV with one row per agent and one column per arm, perhaps after a line
+        of names, or an NPZ with one array, or one called ``means``. In a CSV a column ``agent``
+        with the numbers of the agents, from 0 or from 1, puts its rows in order. Other first lines
+        and columns of whole numbers are refused, since they may be names: write means with a point,
+        as 1.0. An NPZ with arrays ``levels`` and ``probabilities``, as `ObservedRatings.save`
+        writes it, holds ratings.
 
         Args:
             means: [arm] with ``agents``, or [agent, arm]; every entry in the range of a reward
-                ([0, 1]; any finite number for `Gaussian`).
-            agents: Number of agents that share an [arm] vector.
+                ([0, 1]; any finite number for `Gaussian`). Or the path of a .csv or .npz file.
+                None: each seed draws means in [0, 1].
+            agents: M in [1, 1e7]. With means: the number of agents that share an only row.
+            arms: K in [1, 1e6]; with means it may be left out.
+            spread: In [0, 1]; 0 with means.
+            instance_gap: Smallest gap in [1e-9, 1); None for gaps left to chance.
             rewards: Law of a reward, or its text; `Bernoulli` by default.
-            world: How means change, or its text; agents must then share their means.
-            presence: Which agents and links take part in a round, or its text.
-            means_error: Standard error of the means, if they are estimates: each seed draws normal
-                means around them, clipped to the range of a reward. 0 fixes the means.
+            world: How means change, or its text, such as "drifting:3"; given means are then one
+                row. The perturbations of ``spread`` stay, as far as means in [0, 1] allow.
+            presence: Which agents and links take part in a round, or its text: "absent:0.1".
+            means_error: Standard error of the means, if they are estimates; 0 if they are exact.
+            levels: Of ``probabilities``, as in `ratings`.
+            probabilities: In place of means, as in `ratings`.
 
         Raises:
-            ValueError: If the array is not numeric, not one- or two-dimensional, empty, outside
-                the range, or if ``agents`` contradicts it.
-        """
-        law = _checked_law(rewards)
-        array = _checked_array("means", means, (1, 2), "[arm] or [agent, arm]")
-        bad = ~((array >= law.low) & (array <= law.high) & np.isfinite(array))
-        bounded = math.isfinite(law.sensitivity)
-        allowed = f"in [{law.low:g}, {law.high:g}]" if bounded else "a finite number"
-        _refuse_entry("means", array, bad, allowed, "give the mean reward of each arm")
-        remedy = "give the standard error of the means, 0 if they are exact"
-        most = min(law.sensitivity, _MOST_ERROR)
-        means_error = real("means_error", means_error, 0.0, most, remedy)
-        width = normal.LARGEST * means_error
-        ends = np.clip([array.min() - width, array.max() + width], law.low, law.high)
-        check_law(law, np.append(array, ends) if width else array)
-        array, agents = _collapse_equal_rows("means", array, 2, agents)
-        self._set(
-            agents,
-            array.shape[1],
-            law,
-            means=array,
-            world=world,
-            presence=presence,
-            means_error=means_error,
-        )
+            ValueError: If a value is out of range, values contradict one another, or the file
+                cannot be read.
 
-    def _set(
-        self,
-        agents: int,
-        arms: int,
-        rewards: RewardLaw,
-        spread: float = 0.0,
-        instance_gap: float | None = None,
-        means: np.ndarray | None = None,
-        probabilities: np.ndarray | None = None,
-        world: World | str | None = None,
-        presence: Presence | str | None = None,
-        means_error: float = 0.0,
-    ) -> None:
-        agents = count("agents", agents, 1, MAX_AGENTS, "give the number of agents M")
-        arms = count("arms", arms, 1, MAX_ARMS, "give the number of arms K")
-        if agents * arms >= 2**32:
-            allowed = f"below {2**32 // arms:,} with {format_quantity(arms, 'arm')}"
-            refuse("agents", agents, allowed, "use fewer agents")
-        remedy = "0 makes the agents alike, 1 is the most"
-        spread = real("spread", spread, 0.0, 1.0, remedy)
-        if instance_gap is not None:
-            remedy = "give the smallest non-zero gap, or None to leave it to chance"
-            gap = instance_gap
-            instance_gap = real("instance_gap", gap, 1e-9, 1.0, remedy, open_high=True)
-            if arms < 2:
-                refuse("instance_gap", gap, "None with one arm", "use at least two arms")
-        if world is not None:
-            world = self._check_world(world, means, instance_gap, rewards)
-            _check_contexts(world, means, spread, agents * arms)
-        if presence is not None:
-            presence = PRESENCES.parse(presence, "presence")
+        Example:
+            >>> import pathlib, tempfile
+            >>> import fmab_jax as fmab
+            >>> path = pathlib.Path(tempfile.mkdtemp(), "means.csv")
+            >>> path.write_text("0.9,0.6,0.2\n")
+            12
+            >>> problem = fmab.Problem(path, agents=5)
+            >>> problem.agents, problem.arms
+            (5, 3)
+        """
+        path = means if isinstance(means, (str, PathLike)) else None
+        if means is not None or probabilities is not None:
+            _refuse_given("means", spread=spread or None, instance_gap=instance_gap)
+        if path is not None:
+            means, file_levels = tables.read(path, agents)
+            if file_levels is not None:
+                means, levels, probabilities = None, file_levels, means
+        rows = table = None
+        if probabilities is not None or levels is not None:
+            _refuse_given("ratings", means=means, rewards=rewards, world=world)
+            _refuse_given("ratings", means_error=means_error or None)
+            law: RewardLaw = (ratings := Ratings(levels))
+            table = _check_probabilities(ratings, probabilities)
+            table, agents = _lay_out_rows("probabilities", table, 3, agents)
+            rows = table @ np.array(ratings.values)
+        elif means is None:
+            law = _check_law(rewards)
+            _check_unit_means(law)
+            if means_error:
+                remedy = "give the estimates, an array or a file"
+                refuse("means_error", means_error, "given with means", remedy)
+            for name, number in (("agents", agents), ("arms", arms)):
+                if number is None:
+                    remedy = "give means, or both: such as agents=50, arms=100"
+                    refuse(name, UNSET, "given where each seed draws its means", remedy)
+        else:
+            law = _check_law(rewards)
+            try:
+                rows, means_error = _check_means(law, means, means_error)
+            except Refusal as error:
+                is_entry = path is not None and error.field.startswith("means[")
+                raise error.renamed(f"{path}: {error.field}") if is_entry else error from None
+            rows, agents = _lay_out_rows("means", rows, 2, agents, fold=not means_error)
+        if rows is not None:
+            if arms is not None and arms != rows.shape[1]:
+                refuse("arms", arms, f"{rows.shape[1]}, the columns of means", "leave it out")
+            arms = rows.shape[1]
+        values: dict[str, object] = {"rewards": law, "means_error": means_error}
+        values |= {"agents": agents, "arms": arms, "spread": spread, "world": world}
+        values |= {"instance_gap": instance_gap, "presence": presence}
+        for name, specification in parameters_of(Problem).items():
+            object.__setattr__(self, name, specification.check(values[name]))
         digest = hashlib.sha256()
-        for array in (means, probabilities):
+        for array in (rows, table):
             if array is not None:
                 array.setflags(write=False)
                 digest.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
-        values: dict[str, object] = {"agents": agents, "arms": arms, "rewards": rewards}
-        values |= {"spread": spread, "instance_gap": instance_gap, "means": means}
-        values |= {"probabilities": probabilities, "world": world, "presence": presence}
-        values |= {"means_error": means_error, "_digest": digest.hexdigest()}
+        values = {"means": rows, "probabilities": table, "_digest": digest.hexdigest()}
         for name, value in values.items():
             object.__setattr__(self, name, value)
+        self._check()
 
-    @staticmethod
-    def _check_world(
-        value: object, means: np.ndarray | None, instance_gap: float | None, rewards: RewardLaw
-    ) -> World:
-        world = WORLDS.parse(value, "world")
-        name, remedy = type(world).__name__, "state it as a whole number"
-        with foreign_refused(name, world.name, "a world that says its number of segments"):
-            count(f"{name}.segments", world.segments, 1, _MOST_SEGMENTS, remedy)
-        remedy = "leave the world out"
-        if means is not None and len(means) > 1:
-            allowed = "one row with a world, or drawn by each seed (spread)"
-            refuse("means", f"{len(means)} rows", allowed, remedy)
-        if instance_gap is not None:
-            refuse("instance_gap", instance_gap, "None with a world, whose gaps change", remedy)
-        _check_unit_means(rewards)
-        return world
-
-    @classmethod
-    def _make_random(
-        cls,
-        agents: int,
-        arms: int,
-        rewards: object,
-        spread: float = 0.0,
-        instance_gap: float | None = None,
-        world: World | str | None = None,
-        presence: Presence | str | None = None,
-    ) -> Problem:
-        law = _checked_law(rewards)
-        _check_unit_means(law)
-        problem = cls.__new__(cls)
-        problem._set(agents, arms, law, spread, instance_gap, world=world, presence=presence)
-        if problem.spread:  # means may lie at the ends
-            check_law(law, [0.0, 1.0])
-        return problem
-
-    @classmethod
-    def uniform(
-        cls,
-        agents: int,
-        arms: int,
-        rewards: RewardLaw | str = _BERNOULLI,
-        world: World | str | None = None,
-        presence: Presence | str | None = None,
-    ) -> Problem:
-        """All agents share means that each seed draws from U[0, 1] (the paper's section VII-A).
-
-        Args:
-            agents: M in [1, 1e7].
-            arms: K in [1, 1e6].
-            rewards: Law of a reward, or its text; `Bernoulli` by default.
-            world: How means change, or its text, such as "drifting:3".
-            presence: Which agents and links take part in a round, or its text: "absent:0.1".
-
-        Raises:
-            ValueError: If an argument is out of range, or the law's rewards do not cover [0, 1].
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> problem = fmab.Problem.uniform(agents=5, arms=10)
-            >>> problem.agents, problem.arms, problem.drawn
-            (5, 10, True)
-        """
-        return cls._make_random(agents, arms, rewards, world=world, presence=presence)
-
-    @classmethod
-    def heterogeneous(
-        cls,
-        agents: int,
-        arms: int,
-        spread: float = 1.0,
-        instance_gap: float | None = None,
-        rewards: RewardLaw | str = _BERNOULLI,
-        world: World | str | None = None,
-        presence: Presence | str | None = None,
-    ) -> Problem:
-        """Agents differ: global means as in `uniform` or `with_gap`, plus a zero-sum perturbation.
-
-        The perturbation of an arm is centred noise over the agents, stretched to ``spread`` times
-        the most that keeps every mean in [0, 1]; the global means are exact.
-
-        Args:
-            agents: M.
-            arms: K.
-            spread: In [0, 1].
-            instance_gap: Smallest gap of the global means, or None for U[0, 1] global means.
-            rewards: Law of a reward, or its text; `Bernoulli` by default.
-            world: How global means change, or its text; the perturbation of an arm stays, as far as
-                means in [0, 1] allow.
-            presence: Which agents and links take part in a round, or its text.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fixed = fmab.Problem.heterogeneous(agents=5, arms=10, spread=0.5).fixed(seed=0)
-            >>> fixed.means.shape, bool((fixed.means >= 0).all() and (fixed.means <= 1).all())
-            ((5, 10), True)
-        """
-        return cls._make_random(agents, arms, rewards, spread, instance_gap, world, presence)
-
-    @classmethod
-    def with_gap(
-        cls,
-        agents: int,
-        arms: int,
-        instance_gap: float,
-        rewards: RewardLaw | str = _BERNOULLI,
-        presence: Presence | str | None = None,
-    ) -> Problem:
-        """Each seed draws means whose smallest gap is ``instance_gap``.
-
-        The best mean is U[gap, 1]; the second best is the gap below it; the others are spread
-        uniformly below that.
-
-        Args:
-            agents: M.
-            arms: K >= 2.
-            instance_gap: In [1e-9, 1).
-            rewards: Law of a reward, or its text; `Bernoulli` by default.
-            presence: Which agents and links take part in a round, or its text.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> problem = fmab.Problem.with_gap(agents=5, arms=10, instance_gap=0.1)
-            >>> means = problem.fixed(seed=0).means[0]
-            >>> best, second = sorted(means)[-1], sorted(means)[-2]
-            >>> round(float(best - second), 9)
-            0.1
-        """
-        return cls._make_random(agents, arms, rewards, instance_gap=instance_gap, presence=presence)
+    def _check(self) -> None:
+        """Refuses values that do not go together."""
+        agents, arms = self.agents, self.arms
+        if agents * arms >= 2**32:
+            allowed = f"below {2**32 // arms:,} with {format_quantity(arms, 'arm')}"
+            refuse("agents", agents, allowed, "use fewer agents")
+        if self.instance_gap is not None and arms < 2:
+            refuse("instance_gap", self.instance_gap, "None with one arm", "use at least two arms")
+        if self.world is not None:
+            _check_world(self.world, self)
+        if self.spread:  # means may lie at the ends
+            check_law(self.rewards, [0.0, 1.0])
 
     @classmethod
     def ratings(
@@ -345,27 +312,47 @@ class Problem:
             >>> problem.means.round(3)
             array([[0.5  , 0.875]])
         """
-        law = Ratings(levels)
-        shape = "[arm, level] or [agent, arm, level]"
-        table = _checked_array("probabilities", probabilities, (2, 3), shape)
-        if table.shape[-1] != len(law.levels):
-            allowed = f"a table with {format_quantity(len(law.levels), 'level')}, its last axis"
-            refuse("probabilities", table.shape, allowed, "give one probability per level")
-        bad, remedy = ~((table >= 0) & (table <= 1)), "probabilities of a cell sum to 1"
-        _refuse_entry("probabilities", table, bad, "in [0, 1]", remedy)
-        total = table.sum(axis=-1)
-        bad, allowed = np.abs(total - 1) > _SUM_ERROR, "1 in sum over levels"
-        _refuse_entry("probabilities", total, bad, allowed, "divide the cell by its sum")
-        # Scaling a table twice must not change it again.
-        exact = np.abs(total - 1) <= table.shape[-1] * np.finfo(np.float64).eps
-        scaled = np.where(exact[..., None], table, table / total[..., None])
-        table, agents = _collapse_equal_rows("probabilities", scaled, 3, agents)
-        means = table @ np.array(law.values)
-        problem = cls.__new__(cls)
-        problem._set(
-            agents, table.shape[1], law, means=means, probabilities=table, presence=presence
-        )
-        return problem
+        return cls(agents=agents, levels=levels, probabilities=probabilities, presence=presence)
+
+    @classmethod
+    def uniform(
+        cls,
+        agents: int,
+        arms: int,
+        rewards: RewardLaw | str | None = None,
+        world: World | str | None = None,
+        presence: Presence | str | None = None,
+    ) -> Problem:
+        """`Problem` without means, by its older name."""
+        return cls(agents=agents, arms=arms, rewards=rewards, world=world, presence=presence)
+
+    @classmethod
+    def heterogeneous(
+        cls,
+        agents: int,
+        arms: int,
+        spread: float = 1.0,
+        instance_gap: float | None = None,
+        rewards: RewardLaw | str | None = None,
+        world: World | str | None = None,
+        presence: Presence | str | None = None,
+    ) -> Problem:
+        """`Problem` with ``spread``, by its older name."""
+        settings: Record = {"instance_gap": instance_gap, "world": world, "presence": presence}
+        return cls(agents=agents, arms=arms, spread=spread, rewards=rewards, **settings)
+
+    @classmethod
+    def with_gap(
+        cls,
+        agents: int,
+        arms: int,
+        instance_gap: float,
+        rewards: RewardLaw | str | None = None,
+        presence: Presence | str | None = None,
+    ) -> Problem:
+        """`Problem` with ``instance_gap``, by its older name."""
+        law, gap = rewards, instance_gap
+        return cls(agents=agents, arms=arms, instance_gap=gap, rewards=law, presence=presence)
 
     @classmethod
     def from_file(
@@ -376,53 +363,9 @@ class Problem:
         presence: Presence | str | None = None,
         means_error: float = 0.0,
     ) -> Problem:
-        r"""Reads fixed means, or ratings, from a CSV or an NPZ file.
-
-        A CSV of means has one row per agent and one column per arm, perhaps after a header line;
-        one row with ``agents=M`` is shared by M agents. A first line or column of different whole
-        numbers is refused, since it may be names: write means with a point, as 1.0. An NPZ of means
-        holds one array, or one called ``means``.
-
-        An NPZ of ratings holds arrays ``levels`` and ``probabilities``, as `ObservedRatings.save`
-        writes them.
-
-        Args:
-            path: The file, or a symbolic link to it.
-            agents: Number of agents that share one row.
-            rewards: Law of a reward around its mean, or its text; left out with ratings.
-            presence: Which agents and links take part in a round, or its text.
-            means_error: Standard error of the means, as in `Problem`; 0 with ratings.
-
-        Raises:
-            ValueError: If the file cannot be read, is too large, or its numbers are not means.
-
-        Example:
-            >>> import tempfile, pathlib
-            >>> import fmab_jax as fmab
-            >>> path = pathlib.Path(tempfile.mkdtemp(), "means.csv")
-            >>> path.write_text("0.9,0.6,0.2\n")
-            12
-            >>> problem = fmab.Problem.from_file(path, agents=5)
-            >>> problem.agents, problem.arms
-            (5, 3)
-        """
-        values, levels = tables.read(path)
-        if agents is not None and values.ndim == (2 if levels is None else 3) and len(values) == 1:
-            values = values[0]
-        if levels is not None:
-            if rewards is not None:
-                remedy = "the file's ratings are the law"
-                refuse("rewards", rewards, "left out with a file of ratings", remedy)
-            if means_error:
-                remedy = "give a file of means"
-                refuse("means_error", means_error, "0 with a file of ratings", remedy)
-            return cls.ratings(levels, values, agents, presence)
-        try:
-            law = _BERNOULLI if rewards is None else rewards
-            return cls(values, agents, law, presence=presence, means_error=means_error)
-        except Refusal as error:
-            is_entry = error.field.startswith("means[")
-            raise error.renamed(f"{path}: {error.field}") if is_entry else error from None
+        """`Problem` of a path, by its older name."""
+        file, error = check_path("means", path), means_error
+        return cls(file, agents, rewards=rewards, presence=presence, means_error=error)
 
     @property
     def drawn(self) -> bool:
@@ -510,7 +453,7 @@ class Problem:
 
         Example:
             >>> import fmab_jax as fmab
-            >>> drawn = fmab.Problem.uniform(agents=5, arms=10)
+            >>> drawn = fmab.Problem(agents=5, arms=10)
             >>> one = drawn.fixed(seed=7)
             >>> one.means.shape, one.drawn, one == drawn.fixed(seed=7), one == drawn.fixed(seed=8)
             ((1, 10), False, True, False)
@@ -528,7 +471,7 @@ class Problem:
         with own_settings():
             means = np.asarray(_draw_means(self.bind(), np.uint32(root_seed), np.uint32(seed)))
         if len(means) == 1:
-            return Problem(means[0], self.agents, self.rewards, presence=self.presence)
+            return Problem(means, self.agents, rewards=self.rewards, presence=self.presence)
         return Problem(means, rewards=self.rewards, presence=self.presence)
 
     def describe(self) -> Record:
@@ -566,14 +509,68 @@ class Problem:
         return {name: text for name, text in words.items() if text}
 
 
-def _checked_law(rewards: object) -> RewardLaw:
-    law = REWARDS.parse(rewards, "rewards")
+def _check_law(rewards: object) -> RewardLaw:
+    law = _BERNOULLI if rewards is None else REWARDS.parse(rewards, "rewards")
     if isinstance(law, Ratings):
         allowed = "a law that follows from means"
         remedy = "state ratings with Problem.ratings(levels, probabilities)"
         refuse("rewards", law.label(), allowed, remedy)
     check_law(law)
     return law
+
+
+def _refuse_given(owner: str, **values: object) -> None:
+    """Refuses values that are not None."""
+    for name, value in values.items():
+        if value is not None:
+            refuse(name, value, f"left out with {owner}", "drop one")
+
+
+def _check_means(law: RewardLaw, means: object, means_error: object) -> tuple[np.ndarray, float]:
+    """Returns the array of means, checked with the law around them, and their error."""
+    array = _check_array("means", means, (1, 2), "[arm] or [agent, arm]")
+    bad = ~((array >= law.low) & (array <= law.high) & np.isfinite(array))
+    bounded = math.isfinite(law.sensitivity)
+    allowed = f"in [{law.low:g}, {law.high:g}]" if bounded else "a finite number"
+    _refuse_entry("means", array, bad, allowed, "give the mean reward of each arm")
+    remedy = parameters_of(Problem)["means_error"].remedy
+    error = real("means_error", means_error, 0.0, min(law.sensitivity, _MOST_ERROR), remedy)
+    width = normal.LARGEST * error
+    ends = np.clip([array.min() - width, array.max() + width], law.low, law.high)
+    check_law(law, np.append(array, ends) if width else array)
+    return array, error
+
+
+def _check_probabilities(law: Ratings, probabilities: object) -> np.ndarray:
+    """Returns a table of probabilities, each cell scaled to the sum 1."""
+    shape = "[arm, level] or [agent, arm, level]"
+    table = _check_array("probabilities", probabilities, (2, 3), shape)
+    if table.shape[-1] != len(law.levels):
+        allowed = f"a table with {format_quantity(len(law.levels), 'level')}, its last axis"
+        refuse("probabilities", table.shape, allowed, "give one probability per level")
+    bad, remedy = ~((table >= 0) & (table <= 1)), "probabilities of a cell sum to 1"
+    _refuse_entry("probabilities", table, bad, "in [0, 1]", remedy)
+    total = table.sum(axis=-1)
+    bad, allowed = np.abs(total - 1) > _SUM_ERROR, "1 in sum over levels"
+    _refuse_entry("probabilities", total, bad, allowed, "divide the cell by its sum")
+    # Scaling a table twice must not change it again.
+    exact = np.abs(total - 1) <= table.shape[-1] * np.finfo(np.float64).eps
+    return np.where(exact[..., None], table, table / total[..., None])
+
+
+def _check_world(world: World, problem: Problem) -> None:
+    """Refuses a world that does not fit the means."""
+    name, remedy = type(world).__name__, "state it as a whole number"
+    with foreign_refused(name, world.name, "a world that says its number of segments"):
+        count(f"{name}.segments", world.segments, 1, _MOST_SEGMENTS, remedy)
+    remedy = "leave the world out"
+    if problem.means is not None and len(problem.means) > 1:
+        allowed = "one row with a world, or drawn by each seed (spread)"
+        refuse("means", f"{len(problem.means)} rows", allowed, remedy)
+    if (gap := problem.instance_gap) is not None:
+        refuse("instance_gap", gap, "None with a world, whose gaps change", remedy)
+    _check_unit_means(problem.rewards)
+    _check_contexts(world, problem.means, problem.spread, problem.agents * problem.arms)
 
 
 def _check_contexts(world: World, means: np.ndarray | None, spread: float, cells: int) -> None:
@@ -601,7 +598,7 @@ def _check_unit_means(law: RewardLaw) -> None:
         refuse("rewards", law.label(), allowed, "fix the means: Problem(means, rewards=...)")
 
 
-def _checked_array(field: str, values: object, axes: tuple[int, ...], shape: str) -> np.ndarray:
+def _check_array(field: str, values: object, axes: tuple[int, ...], shape: str) -> np.ndarray:
     """Returns a float64 copy of an array of real numbers with so many axes, not empty."""
     allowed, remedy = "an array of numbers", "give one row per agent, all equally long"
     array = array_of(field, values, _MAX_ENTRIES, allowed, remedy)
@@ -619,10 +616,13 @@ def _refuse_entry(field: str, array: np.ndarray, bad: np.ndarray, *advice: str) 
         refuse(f"{field}{place}", float(array[tuple(place)]), *advice)
 
 
-def _collapse_equal_rows(
-    field: str, array: np.ndarray, axes: int, agents: int | None
+def _lay_out_rows(
+    field: str, array: np.ndarray, axes: int, agents: int | None, *, fold: bool = True
 ) -> tuple[np.ndarray, int]:
-    """Returns the table with an axis of agents, of length 1 if their rows are equal, and M."""
+    """Returns the table with an axis of agents, of length 1 if they share a row, and M.
+
+    Equal rows are folded into one, for speed; not where each of them has an error of its own.
+    """
     if agents is not None:
         agents = count("agents", agents, 1, MAX_AGENTS, "give the number of agents M")
     if array.ndim < axes:
@@ -631,6 +631,8 @@ def _collapse_equal_rows(
             refuse("agents", None, f"given with {field} of one agent", remedy)
         return array[None], agents
     if agents is not None and agents != len(array):
-        refuse("agents", agents, f"{len(array)}, the rows of {field}", _ROWS)
-    agents = len(array)
-    return (array[:1].copy() if np.ptp(array, axis=0).max() == 0 else array), agents
+        if len(array) > 1:
+            refuse("agents", agents, f"{len(array)}, the rows of {field}", _ROWS)
+        return array, agents
+    is_equal = fold and np.ptp(array, axis=0).max() == 0
+    return (array[:1].copy() if is_equal else array), len(array)

@@ -164,32 +164,23 @@ def _parse_value(value: object, parameter: Parameter | None = None) -> object:
     return None if optional and str(value).lower() == "none" else value
 
 
-def _read_problems(
-    means: Any,
-    agents: Any = None,
-    rewards: Any = None,
-    means_error: Any = 0.0,
-    presence: Any = None,
-    **extra: object,
-) -> Problem | dict[str, Problem]:
+def _read_problems(means: Any, **settings: Any) -> Problem | dict[str, Problem]:
     """Returns the problem of a file of means, or problems by file."""
-    for name, value in extra.items():
-        allowed = f"left out with means={means!r}"
-        refuse(f"problem.{name}", value, allowed, "the file fixes it: drop one")
     paths = means if isinstance(means, list) else [means]
     if not paths:
         refuse("means", means, "not empty", "give at least one file")
     for path in paths:
         if paths.count(path) > 1:
             refuse("means", path, "distinct values", "a repeated value repeats its configurations")
-    if isinstance(presence, list):
-        refuse("problem.presence", presence, "one value with means", "give one study for each")
-    problems = {
-        path: Problem.from_file(path, agents, rewards, presence, means_error) for path in paths
-    }
+    for name, value in settings.items():
+        if name == "fixed_instance":
+            refuse(f"problem.{name}", value, "left out with means", "the file fixes them")
+        if isinstance(value, list):
+            refuse(f"problem.{name}", value, "one value with means", "give one study for each")
+    problems = {path: Problem(check_path("means", path), **settings) for path in paths}
     for path, problem in problems.items():
         # One agent is no federation, so it must be explicit.
-        if agents is None and problem.agents == 1:
+        if "agents" not in settings and problem.agents == 1:
             allowed = f"given with {path}, whose one row all agents share"
             refuse("agents", UNSET, allowed, "such as agents=50")
     return problems if isinstance(means, list) else problems[means]
@@ -253,10 +244,9 @@ def build_document(study: Record, seeds: Iterable[int] = ()) -> Record:
         agents, law = study["problem"]["agents"], _format_law(study["problem"]["rewards"])
         _ = study["problem"]["means"]  # probabilities are in no file of means
         document["problem"] = {"means": "FILE.npz", "agents": agents, "rewards": law}
-        if "means_error" in study["problem"]:
-            document["problem"]["means_error"] = study["problem"]["means_error"]
-        if "presence" in study["problem"]:
-            document["problem"]["presence"] = study["problem"]["presence"]
+        for name in ("means_error", "world", "presence"):
+            if name in study["problem"]:
+                document["problem"][name] = study["problem"][name]
         del keys["problem"]
     # The order of keys decides the order of dimensions.
     for name in dict.fromkeys([*study["axes"], *study]):

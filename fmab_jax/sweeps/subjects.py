@@ -11,11 +11,17 @@ import numpy as np
 
 from fmab_jax.algorithms.base import ALGORITHMS, Algorithm, check_names
 from fmab_jax.errors import length, refuse
-from fmab_jax.parameters import LEAK, VIEW, Configurable, Kind, Parameter, Real, Whole, parameter
-from fmab_jax.parts.presences import Presence, PresenceOf
-from fmab_jax.parts.rewards import Law, LawOf
-from fmab_jax.parts.worlds import World, WorldOf
-from fmab_jax.records.problem import Problem
+from fmab_jax.parameters import (
+    LEAK,
+    VIEW,
+    Configurable,
+    Kind,
+    Parameter,
+    Whole,
+    parameter,
+    parameters_of,
+)
+from fmab_jax.records.problem import Problem, RandomMeans
 from fmab_jax.run.outputs import RESULT_NAMES
 from fmab_jax.sampling.shapes import Record
 
@@ -25,49 +31,9 @@ RANDOM_PROBLEM = "Drawn"
 
 
 @dataclass(frozen=True)
-class RandomProblem(Configurable):
-    """Means from U[0, 1], drawn by each seed."""
+class RandomProblem(RandomMeans, Configurable):
+    """Means from U[0, 1], drawn by each seed, or by one seed for all."""
 
-    agents: int = parameter(
-        Whole(low=1, high=10**7),
-        "M, agents.",
-        default=50,
-        symbol="M",
-        label="agents M",
-        remedy="give the number of agents M",
-    )
-    arms: int = parameter(
-        Whole(low=1, high=10**6),
-        "K, arms.",
-        default=100,
-        symbol="K",
-        label="arms K",
-        remedy="give the number of arms K",
-    )
-    spread: float = parameter(
-        Real(low=0.0, high=1.0),
-        "How far the means differ between agents, up to 1.",
-        default=0.0,
-        default_text="0, agents are alike",
-        remedy="0 makes the agents alike, 1 is the most",
-    )
-    instance_gap: float | None = parameter(
-        Real(none_label="gaps left to chance", low=1e-9, high=1.0, open_high=True),
-        "Smallest gap of the means that each seed draws.",
-        default=None,
-        default_text="left to chance",
-        symbol="instance gap",
-        label="smallest gap of an instance",
-        remedy="give the smallest non-zero gap, or None to leave it to chance",
-    )
-    rewards: Law | str = parameter(
-        LawOf(),
-        "Reward law: bernoulli, gaussian:SD, or a plug-in's; fmab list shows them.",
-        default="bernoulli",
-        symbol="",
-        label="rewards",
-        default_text="bernoulli",
-    )
     fixed_instance: int | None = parameter(
         Whole(none_label="a new instance for each seed", low=0, high=2**32 - 1),
         "Give all seeds the means that this seed would draw.",
@@ -78,35 +44,9 @@ class RandomProblem(Configurable):
         remedy="give the seed whose means all seeds shall have",
     )
 
-    world: World | str | None = parameter(
-        WorldOf(none_label="means do not change"),
-        "How means change: drifting:CHANGES, or a plug-in's; fmab list shows them.",
-        default=None,
-        default_text="they do not",
-        symbol="",
-        label="world",
-    )
-
-    presence: Presence | str | None = parameter(
-        PresenceOf(none_label="all agents and links are present"),
-        "Who takes part in a round: absent:P, late:P, corrupted:P, links:P, or a plug-in's.",
-        default=None,
-        default_text="everybody",
-        symbol="",
-        label="presence",
-    )
-
     def problem(self, root_seed: int) -> Problem:
         """Returns the problem under a root seed."""
-        problem = Problem.heterogeneous(
-            self.agents,
-            self.arms,
-            self.spread,
-            self.instance_gap,
-            self.rewards,
-            self.world,
-            self.presence,
-        )
+        problem = Problem(**{name: getattr(self, name) for name in parameters_of(RandomMeans)})
         fixed = self.fixed_instance
         return problem if fixed is None else problem.fixed(fixed, root_seed)
 
@@ -146,7 +86,7 @@ class ProblemOf(Kind[Problem | None]):
     def check_value(self, name: str, value: object, remedy: str) -> Problem:
         """Returns the problem."""
         if not isinstance(value, Problem):
-            remedy = "such as fmab_jax.Problem.uniform(50, 100); or leave it out and give agents="
+            remedy = "such as Problem(agents=50, arms=100); or leave it out and give agents="
             refuse(name, value, "a Problem, or several", remedy)
         return value
 

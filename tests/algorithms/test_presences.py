@@ -157,7 +157,7 @@ class Certain(Twin):
 def test_elimination_is_the_slow_twin_round_by_round(presence):
     """Would catch another stream, a void round that counts, and late messages that are free."""
     agents, chance, late = 3, 0.6, presence.startswith("late")
-    problem = fmab.Problem(MEANS, agents, "gaussian:1e-9", presence=presence)
+    problem = fmab.Problem(MEANS, agents, rewards="gaussian:1e-9", presence=presence)
     times = np.arange(HORIZON + 1)
     data = fmab.simulate(fmab.cdp_mab(None), problem, HORIZON, 12, times=times)
     void = 0
@@ -328,7 +328,7 @@ def test_dec_ucb_mixes_with_the_neighbours_that_it_reaches(presence):
     """Would catch links that are up one way, or in another slot, and edges counted twice."""
     agents, horizon, means = index.AGENTS, arena.SLOTS, index.SHARED
     graph = arena.COMPLETE
-    problem = fmab.Problem(means[0], agents, "gaussian:0.4", presence=presence)
+    problem = fmab.Problem(means[0], agents, rewards="gaussian:0.4", presence=presence)
     data = fmab.simulate(fmab.dec_ucb(graph), problem, horizon, 3, times=np.arange(horizon + 1))
     for seed in range(3):
         reach, sends = list_links(seed, horizon, agents, graph, presence)

@@ -540,7 +540,7 @@ def test_means_lie_between_the_first_ones_or_in_the_unit_interval():
     means, gaussian = [3.0, 4.0, 6.0], fmab.Gaussian(1.0)
 
     def check(change):
-        problem = fmab.Problem(means, 2, gaussian, world=stated((9, 50, 60), change))
+        problem = fmab.Problem(means, 2, rewards=gaussian, world=stated((9, 50, 60), change))
         return state(fmab.ucb1(), problem, horizon=60, seeds=8).points
 
     assert len(check(lambda _, first: first[::-1] / 6.0)) == 1

@@ -84,7 +84,7 @@ def test_right_laws_are_taken():
         (other(low=0.0, one=lambda self, u, p: -p * jnp.log1p(-u)), inside),
         (Table((1, 2)), inside),
     ):
-        assert Problem(means, 2, law).rewards is law
+        assert Problem(means, 2, rewards=law).rewards is law
 
 
 OWN = "Own='own': must be a class that states"
@@ -174,10 +174,10 @@ def test_a_problem_looks_at_the_means_that_it_fixes():
 def test_the_ends_of_the_range_count_where_means_can_lie_there():
     """Would catch a law refused for a mean that it is never asked for, or asked for one unseen."""
     law = bounded(one=lambda self, u, p: jnp.where(p == 1, jnp.nan, 0 * u + p))
-    assert Problem([0.9, 0.5], 2, law).rewards is Problem.uniform(2, 2, law).rewards is law
+    assert Problem([0.9, 0.5], 2, rewards=law).rewards is Problem.uniform(2, 2, law).rewards is law
     for make in (
         lambda: Problem.heterogeneous(2, 2, rewards=law),
-        lambda: Problem([1.0, 0.5], 2, law),
+        lambda: Problem([1.0, 0.5], 2, rewards=law),
     ):
         assert refused(make).startswith("Own.one=nan at mean 1 and u = ")
 

@@ -118,7 +118,7 @@ def test_means_around_estimates():
     rows = [[0.5, 0.4, 0.6], [0.3, 0.5, 0.2]]
     for problem, estimates in (
         (Problem(rows, means_error=0.01), np.array(rows)),
-        (Problem(rows[0], 7, Gaussian(0.5), means_error=2.0), np.array(rows[:1])),
+        (Problem(rows[0], 7, rewards=Gaussian(0.5), means_error=2.0), np.array(rows[:1])),
     ):
         actual = instances(problem)
         noise = ((actual.means - estimates) / problem.means_error).reshape(SEEDS, -1)
@@ -132,6 +132,25 @@ def test_means_around_estimates():
     np.testing.assert_array_equal(
         padded.means[:, :2], instances(Problem(rows, means_error=0.01), 9).means
     )
+
+
+def test_rows_of_estimates_that_are_given_have_an_error_each():
+    """Would catch equal rows with one shared error, and agents that no longer share a vector's."""
+    rows = [[0.7, 0.68]] * 4
+    equal = Problem(rows, means_error=0.05)
+    actual = instances(equal)
+    assert actual.means.shape == (SEEDS, 4, 2) and not equal.homogeneous
+    noise = ((actual.means - np.array(rows)) / 0.05).reshape(SEEDS, -1)
+    inside = np.abs(noise) < 5
+    assert min(stats.kstest(x, "norm").pvalue for x in noise.T) > ALPHA and inside.all()
+    assert uncorrelated(noise)
+    # The law does not jump where rows become equal: the same errors, around other estimates.
+    near = instances(Problem([[0.7, 0.68]] * 3 + [[0.7 + 1e-9, 0.68]], means_error=0.05))
+    np.testing.assert_allclose(near.means, actual.means, rtol=0, atol=2e-9)
+    for shared in (Problem(rows[0], 4, means_error=0.05), Problem(rows[:1], 4, means_error=0.05)):
+        assert shared.homogeneous and instances(shared, 9).means.shape == (9, 1, 2)
+        assert shared != equal and shared.describe() != equal.describe()
+    assert Problem(rows) == Problem(rows[0], 4)
 
 
 def test_means_around_estimates_stay_in_the_range_of_a_reward():
@@ -350,7 +369,7 @@ NAMED = {
     "a bit": lambda: Problem([0.1, 0.2, 0.3, 0.4 + 2**-54], 5),
     "more share them": lambda: Problem([0.1, 0.2, 0.3, 0.4], 6),
     "rows": lambda: Problem([[0.1, 0.2, 0.3, 0.4]] * 4 + [[0.1, 0.2, 0.3, 0.5]]),
-    "fixed gaussian": lambda: Problem([0.1, 0.2, 0.3, 0.4], 5, Gaussian(0.1)),
+    "fixed gaussian": lambda: Problem([0.1, 0.2, 0.3, 0.4], 5, rewards=Gaussian(0.1)),
     "ratings": lambda: Problem.ratings([1, 2, 3], np.full((4, 3), 1 / 3), 5),
     "levels": lambda: Problem.ratings([1, 2, 4], np.full((4, 3), 1 / 3), 5),
     "shares": lambda: Problem.ratings([1, 2, 3], [[0.5, 0, 0.5]] * 4, 5),
@@ -432,7 +451,7 @@ def test_ratings_in_an_npz(folder):
     np.savez("ratings.npz", levels=[1, 2, 7], probabilities=table, other=np.ones(3))
     problem = Problem.from_file("ratings.npz")
     assert problem == Problem.ratings([1, 2, 7], table)
-    line = "^rewards=Gaussian.*: must be left out with a file of r"
+    line = "^rewards=Gaussian.*: must be left out with ratings; "
     refuses(line, Problem.from_file, "ratings.npz", rewards=Gaussian(1))
     np.savez("square.npz", levels=[[1, 2]], probabilities=table)
     assert refusal("square.npz").startswith("levels=(1, 2): must be one row of numbers; ")

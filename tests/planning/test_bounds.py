@@ -203,7 +203,7 @@ def test_nothing_is_promised_without_a_theorem():
     trivial = {
         "world": (fmab.kl_se(1.0), fmab.Problem.uniform(5, 5, world="drifting:3")),
         "presence": (fmab.kl_se(1.0), fmab.Problem.uniform(5, 5, presence="absent:0.1")),
-        "range": (fmab.kl_se(None), fmab.Problem([0.9, 0.5, 0.1], 5, "gaussian:1")),
+        "range": (fmab.kl_se(None), fmab.Problem([0.9, 0.5, 0.1], 5, rewards="gaussian:1")),
         "by agent": (fmab.kl_se("1x3,2x2"), DRAWN),
         "mechanism": (fmab.kl_se(1.0, mechanism="gaussian"), DRAWN),
         "scale": (fmab.cdp_mab(None, scale=0.3), DRAWN),
@@ -233,7 +233,7 @@ def test_nothing_is_promised_without_a_theorem():
 @pytest.mark.slow
 def test_least_regret_is_no_more_than_that_of_runs():
     """Would catch pulls of all agents for those of one, or of an epoch past the horizon."""
-    given = {"means_error": None, "links": 60, "numbers": None, "bits": None}
+    given = {"links": 60, "numbers": None, "bits": None}
     given |= {"graph": GRAPH, "components": "2,3", "server": True, "secure": True}
     horizon, seeds = 300, 50
     setting = check_setting(DRAWN, horizon, leak=4.0, view="messages", proven=False, **given)

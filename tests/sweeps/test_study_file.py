@@ -206,10 +206,10 @@ def test_a_file_of_means_goes_with_a_law(tmp_path, monkeypatch):
         return point.config.problem
 
     gaussian = asked_for('means = "g.csv"\nagents = 4\nrewards = "gaussian:0.1"')
-    assert gaussian == Problem([1.5, 2.0, -1.0], 4, Gaussian(0.1))
+    assert gaussian == Problem([1.5, 2.0, -1.0], 4, rewards=Gaussian(0.1))
     assert asked_for('means = "r.npz"') == Problem.from_file("r.npz")
     for law in ("gaussian:0.1", "bernoulli"):
-        with pytest.raises(ValueError, match=f"^rewards='{law}': must be left out with a f"):
+        with pytest.raises(ValueError, match=f"^rewards='{law}': must be left out with ratings"):
             asked_for(f'means = "r.npz"\nrewards = "{law}"')
 
 
