@@ -16,8 +16,9 @@ PACKAGE = Path(__file__).parents[1] / "fmab_jax"
 # Rooms from the ground up, each a folder or a module. The loop lies below the algorithms in it.
 ROOMS = (
     *("errors", "lazy_imports", "parameters", "files", "tables", "limits", "resources"),
-    *("sampling", "parts", "records", "ratings", "draws", "layouts", "accounts", "elimination"),
-    *("algorithms", "run", "analysis", "sweeps", "planning", "plots", "reports", "cli"),
+    *("sampling", "parts", "records", "ratings", "equations", "draws", "layouts", "accounts"),
+    *("elimination", "algorithms", "run", "analysis", "sweeps", "planning", "plots", "reports"),
+    "cli",
 )
 ROOF = ("__main__",)
 # Inside a room, what everybody else in it stands on comes first; the rest is free of cycles.

@@ -35,7 +35,7 @@ from fmab_jax.parts import plugins
 from fmab_jax.parts.mechanisms.laplace import LAPLACE
 from fmab_jax.parts.registry import REGISTRIES
 from fmab_jax.parts.rewards import REWARDS
-from fmab_jax.parts.trials import Outcome
+from fmab_jax.parts.trials import Outcome, Trial
 from fmab_jax.run import batches, compilation, resources
 from fmab_jax.run.contract import PROMISES
 from fmab_jax.sweeps.study import state
@@ -136,7 +136,7 @@ def test_a_name_is_taken_once(tmp_path):
 
 @partial(jax.tree_util.register_dataclass, meta_fields=["regret", "last"], data_fields=["horizon"])
 @dataclass(frozen=True)
-class BareTrial:
+class BareTrial(Trial):
     """A trial of one's own, without a family: its regret is any function of the slots."""
 
     regret: Any

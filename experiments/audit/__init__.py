@@ -27,7 +27,7 @@ from fmab_jax.algorithms.adap_ucb import AdaPUCB
 from fmab_jax.algorithms.base import Disclosure, Viewer
 from fmab_jax.algorithms.cdp_mab import CDP
 from fmab_jax.analysis.accountant import epsilon_at
-from fmab_jax.elimination import Epoch
+from fmab_jax.equations import Epoch
 from fmab_jax.parts.exchanges import Exchange
 from fmab_jax.plots import style
 from fmab_jax.sampling import keys

@@ -19,8 +19,9 @@ from experiments.audit.uploads import expose_uploads
 from fmab_jax.algorithms import base
 from fmab_jax.algorithms.base import Algorithm, Disclosure, Viewer, ViewKind
 from fmab_jax.algorithms.families import index, index_trial
-from fmab_jax.algorithms.families.elimination import Elimination, EliminationTrial
+from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.algorithms.families.episodes import Episodes, EpisodesTrial
+from fmab_jax.elimination import EliminationTrial
 from fmab_jax.parts.exchanges import Exchange, View
 from fmab_jax.records.ledger import describe_viewer
 from fmab_jax.run.contract import refuse_errors

@@ -17,9 +17,10 @@ from experiments.audit.events import ARM, ARMS, UPLOADS, Numbers, Stream
 from experiments.audit.uploads import Schedule, count_rounds, make_instance, plan_rounds
 from fmab_jax.algorithms.base import Disclosure
 from fmab_jax.algorithms.families import index, index_trial
-from fmab_jax.algorithms.families.elimination import Elimination, EliminationTrial
+from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.algorithms.families.episodes import Episodes, EpisodesTrial
 from fmab_jax.draws import ByAgent
+from fmab_jax.elimination import EliminationTrial
 from fmab_jax.errors import format_quantity
 from fmab_jax.parts.exchanges import Exchange
 from fmab_jax.parts.instances import Instance

@@ -13,11 +13,13 @@ from jaxtyping import Array, Float, Int
 
 from experiments.audit import events
 from experiments.audit.events import ARM, ARMS, Numbers, Stream
-from fmab_jax import accounts, elimination
+from fmab_jax import elimination
+from fmab_jax.accounts import Accounts, State
 from fmab_jax.algorithms.base import Disclosure
-from fmab_jax.algorithms.families.elimination import Elimination, EliminationTrial
+from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.draws import ByAgent, Draws
 from fmab_jax.draws.base import Sums
+from fmab_jax.elimination import EliminationTrial
 from fmab_jax.parts.exchanges import Exchange
 from fmab_jax.parts.instances import BoundProblem, Instance
 from fmab_jax.sampling import keys
@@ -127,22 +129,20 @@ def _draw_messages(
     """
     key = keys.seed_key(root, seed)
     instance = problem.draw(key)
-    trial, state = _start_run(trial, instance)
+    trial, accounts, state = _start_run(trial, instance)
     draws, arm = trial.draws, jnp.arange(ARMS, dtype=jnp.uint32)
     arms = {"alive": jnp.ones(ARMS, bool), "arm": arm, **draws.compute_constants(instance)}
 
-    def round_of(
-        carry: tuple[accounts.State, Sums], added: Array
-    ) -> tuple[tuple[accounts.State, Sums], Messages]:
+    def round_of(carry: tuple[State, Sums], added: Array) -> tuple[tuple[State, Sums], Messages]:
         state, before = carry
-        plan = elimination.plan_epoch(trial, state, key, trial.horizon)
-        now = plan.round._replace(fresh=plan.epoch.fresh)
-        fresh = draws.sample(arms, now)
+        epoch = elimination.plan_epoch(trial, accounts, state, key)
+        epoch = epoch._replace(drawn=epoch.fresh)
+        fresh = draws.sample(arms, epoch)
         fresh["rewards"] = fresh["rewards"] + added.T
         sums = {name: before[name] + x for name, x in fresh.items()}
-        sums_sent, length = (sums, now.pulls) if draws.remembers else (fresh, now.fresh)
+        sums_sent, length = (sums, epoch.pulls) if draws.remembers else (fresh, epoch.fresh)
         message = sums_sent["rewards"] + sums_sent.get("noise", 0.0)
-        state = state._replace(number=now.number, pulls=now.pulls)
+        state = state._replace(number=epoch.round_index, pulls=epoch.pulls)
         return (state, sums), Messages(message.T / length, length)
 
     sums = {name: jnp.zeros((ARMS, *shape)) for name, shape in draws.sums.items()}
@@ -151,12 +151,12 @@ def _draw_messages(
 
 def _start_run(
     trial: EliminationTrial, instance: Instance
-) -> tuple[EliminationTrial, accounts.State]:
-    """Returns a trial with the values of an instance, and its run before the first epoch."""
+) -> tuple[EliminationTrial, Accounts, State]:
+    """Returns a trial with the values of an instance, its accounts, and its start."""
     trial = replace(trial, params=trial.algorithm.resolve_params(trial.params, instance))
     slots = jnp.zeros(0, jnp.int64)
-    losses = accounts.Losses(instance.gaps, None, jnp.float64(1.0))
-    return trial, accounts.start_run(trial, losses, slots)
+    accounts = elimination.open_accounts(trial, instance, slots, trial.horizon)
+    return trial, accounts, accounts.start(trial.draws.start_memory())
 
 
 class Schedule(NamedTuple):
@@ -172,13 +172,12 @@ class Schedule(NamedTuple):
 @trace_by_default
 def plan_rounds(trial: EliminationTrial, *, rounds: int) -> Schedule:
     """Returns the first rounds of a trial."""
-    trial, start = _start_run(trial, make_instance(jnp.zeros(ARMS), ()))
+    trial, accounts, start = _start_run(trial, make_instance(jnp.zeros(ARMS), ()))
 
-    def round_of(state: accounts.State, _: None) -> tuple[accounts.State, Schedule]:
-        plan = elimination.plan_epoch(trial, state, jax.random.key(0), trial.horizon)
-        now = plan.round
-        state = state._replace(number=now.number, pulls=now.pulls)
-        return state, Schedule(now.pulls, plan.epoch.fresh, plan.radius, now.scale)
+    def round_of(state: State, _: None) -> tuple[State, Schedule]:
+        epoch = elimination.plan_epoch(trial, accounts, state, jax.random.key(0))
+        state = state._replace(number=epoch.round_index, pulls=epoch.pulls)
+        return state, Schedule(epoch.pulls, epoch.fresh, epoch.radius, epoch.scale)
 
     return jax.lax.scan(round_of, start, None, length=rounds)[1]
 

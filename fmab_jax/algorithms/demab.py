@@ -18,7 +18,7 @@ from fmab_jax.parameters import ViewKind
 from fmab_jax.parts.exchanges import Exchange, View, Viewer, server
 from fmab_jax.parts.instances import Instance
 from fmab_jax.parts.rewards import Law
-from fmab_jax.parts.trials import Outcome
+from fmab_jax.parts.trials import Outcome, Trial
 from fmab_jax.records.ledger import Disclosure
 from fmab_jax.records.problem import Problem
 from fmab_jax.sampling import arrays, keys, laplace, normal
@@ -141,7 +141,7 @@ def _tabulate_noise(agents: int, arms: int) -> Float[np.ndarray, "24 2 number"]:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class DEMABTrial:
+class DEMABTrial(Trial):
     """DEMAB bound to a problem.
 
     Attributes:

@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 import jax.numpy as jnp
 
-from fmab_jax.algorithms.families.elimination import Epoch
 from fmab_jax.algorithms.families.messages import ForgettingElimination
 from fmab_jax.algorithms.families.private import list_secure_sum, list_shares
+from fmab_jax.equations import Epoch
 from fmab_jax.parameters import GROWTH, parameter
 from fmab_jax.parts.exchanges import Exchange, View, Viewer, server
 from fmab_jax.records.ledger import Disclosure

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 
-from fmab_jax.algorithms.families.elimination import Epoch
 from fmab_jax.algorithms.families.messages import ForgettingElimination
+from fmab_jax.equations import Epoch
 from fmab_jax.parts.exchanges import Exchange, alone
 from fmab_jax.sampling.shapes import Scalar
 

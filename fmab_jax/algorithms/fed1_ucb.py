@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 
-from fmab_jax.algorithms.families.elimination import Elimination, Epoch, is_clearly_behind
+from fmab_jax.algorithms.families.elimination import Elimination, is_clearly_behind
+from fmab_jax.equations import Epoch
 from fmab_jax.parameters import NOT_NEGATIVE, Whole, parameter
 from fmab_jax.parts.exchanges import Exchange, server
 from fmab_jax.sampling.shapes import Scalar

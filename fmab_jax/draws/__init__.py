@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from fmab_jax.draws.groups import Groups as Groups
 from fmab_jax.draws.on_report import OnReport as OnReport
 from fmab_jax.draws.split_arms import SplitArms as SplitArms
 from fmab_jax.parts.exchanges import Exchange
-from fmab_jax.parts.mechanisms.base import Mechanism
 from fmab_jax.records.problem import Problem
 from fmab_jax.sampling.rare import Table, table
 
@@ -35,7 +34,7 @@ def choose(
     constant_scale: bool,
     sum_agents: bool,
 ) -> Draws:
-    """Returns the fastest way to draw a problem's agents exactly.
+    """Returns the fastest way to draw a problem's agents exactly: the first case that holds.
 
     Args:
         algorithm: An `Elimination`, which defines the noise of messages.
@@ -45,66 +44,152 @@ def choose(
         constant_scale: Whether the noise has one scale in all epochs of a run.
         sum_agents: Whether to draw totals over agents, if that is exact.
     """
-    agents, weights = problem.agents, exchange.weights
-    noisy = algorithm.noisy and math.isfinite(problem.rewards.sensitivity)
-    cumulative, secure = algorithm.remembers, algorithm.sums_securely
-    presence, trim = problem.presence, algorithm.trimmed_share
-    fields: dict[str, Any] = {
-        "law": problem.rewards.bind()[0],
-        "mechanism": algorithm.noise,
-        "noisy": noisy,
-        "remembers": cumulative,
-        "secure": secure,
-        "arms": problem.arms,
-        "segments": problem.segments,
-        "agents": np.float64(1.0 if exchange.alone else agents),
-        "reporting": np.float64(exchange.reporting),
-    }
-    if algorithm.shares_arms:
-        # At least two arms are in play: at most so many agents pull one arm.
-        numbers = [1] if secure else range(agents // 2 + 3)
-        return SplitArms(**fields, counts=_tabulate(algorithm.noise, numbers))
-    if exchange.alone:
-        return AgentSum(**fields, counts=None)
-    partial, waits = exchange.reporting < agents, exchange.wait > 0
-    ratios = algorithm.noise_ratios(exchange) if noisy else None
-    padded = None if ratios is None else np.pad(ratios, (0, padded_agents - agents))
-    private_waits = algorithm.waits_privately
-    real = np.arange(padded_agents) < agents
-    # Absent agents and trimmed messages need a row for each agent.
-    single = presence is not None or trim > 0.0
-    if partial and not waits and not single and (constant_scale or not cumulative or not noisy):
-        return OnReport(**fields | {"real": real, "ratios": padded})
-    by_group = (
-        ((sum_agents and not single) or secure) and not partial and not (waits and private_waits)
+    case = _Case(algorithm, problem, exchange, padded_agents, sum_agents)
+    partial, waits, by_row = case.partial, case.waits, case.by_row
+    # Noise that is drawn late, for several epochs, has one scale.
+    late = constant_scale or not algorithm.remembers or not case.noisy
+    cases: tuple[tuple[bool, Callable[[_Case], Draws]], ...] = (
+        (algorithm.shares_arms, _split_arms),
+        (exchange.alone, _draw_lone_agent),
+        (partial and late and not (waits or by_row), _draw_on_report),
+        (partial or waits or by_row or not sum_agents, _draw_by_agent),
+        (problem.homogeneous and len(case.groups) == 1, _draw_sum),
+        (True, _draw_groups),
     )
-    groups = _group_agents(weights, ratios) if by_group else []
-    sizes = np.array([len(group) for group in groups], np.float64)
-    group_weights = np.array([weights[group[0]] for group in groups] if len(groups) > 1 else [])
-    counts = _tabulate_in_row(algorithm.noise, [1] if secure else sizes) if by_group else None
-    if ratios is not None:
-        first_ratios = ratios[[group[0] for group in groups]] if by_group else padded
-        fields["ratios"] = first_ratios
-    if waits or partial or single or not (sum_agents and by_group):
-        uniform = partial or len(groups) == 1
-        agent_weights = np.pad(weights, (0, padded_agents - agents))
-        fields |= {"real": real, "weights": np.empty(0) if uniform else agent_weights}
-        fields |= {"noise_weights": group_weights}
-        if presence is not None:
-            fields["presence"] = presence.bind(agents, problem.rewards)
-        if trim > 0.0:
-            fields["trim"] = np.float64(trim)
-        return ByAgent(
-            **fields,
-            partial_participation=partial,
-            noise_in_rewards=noisy
-            and (private_waits if waits else (partial or single) and not secure),
-            counts=counts,
-        )
-    if problem.homogeneous and len(groups) == 1:
-        return AgentSum(**fields, counts=counts)
-    fields |= {"sizes": sizes, "weights": group_weights, "counts": counts}
-    return Groups(**fields, **_list_members(groups, padded_agents, problem.homogeneous))
+    return next(build for holds, build in cases if holds)(case)
+
+
+class _Case:
+    """A configuration, as the draws see it.
+
+    Attributes:
+        noisy: Whether messages carry noise.
+        partial: Whether only some agents report in a round.
+        waits: Whether agents act while messages travel.
+        by_row: Whether the aggregate needs a row for each agent: of absent agents, or trimmed.
+        ratios: [agent] as `Draws.ratios`.
+        groups: Agents of each weight and scale of noise; none where noise is not drawn as sums.
+        fields: Fields of all draws.
+    """
+
+    def __init__(
+        self,
+        algorithm: Any,
+        problem: Problem,
+        exchange: Exchange,
+        padded_agents: int,
+        sum_agents: bool,
+    ) -> None:
+        self.algorithm, self.problem, self.exchange = algorithm, problem, exchange
+        self.padded_agents, agents = padded_agents, problem.agents
+        self.noisy = algorithm.noisy and math.isfinite(problem.rewards.sensitivity)
+        self.partial, self.waits = exchange.reporting < agents, exchange.wait > 0
+        self.by_row = problem.presence is not None or algorithm.trimmed_share > 0.0
+        self.real: Any = np.arange(padded_agents) < agents
+        self.fields: dict[str, Any] = {
+            "law": problem.rewards.bind()[0],
+            "mechanism": algorithm.noise,
+            "noisy": self.noisy,
+            "remembers": algorithm.remembers,
+            "secure": algorithm.sums_securely,
+            "arms": problem.arms,
+            "segments": problem.segments,
+            "agents": np.float64(1.0 if exchange.alone else agents),
+            "reporting": np.float64(exchange.reporting),
+        }
+        self.groups: list[np.ndarray] = []
+        self.ratios = None
+        if algorithm.shares_arms or exchange.alone:
+            return
+        self.ratios = algorithm.noise_ratios(exchange) if self.noisy else None
+        in_groups = (sum_agents and not self.by_row) or algorithm.sums_securely
+        acts_on_messages = self.waits and algorithm.waits_privately
+        if in_groups and not (self.partial or acts_on_messages):
+            self.groups = _group_agents(exchange.weights, self.ratios)
+
+    def pad(self, values: np.ndarray) -> Any:
+        """Returns values of agents with zeros for padding."""
+        return np.pad(values, (0, self.padded_agents - len(values)))
+
+    @property
+    def sizes(self) -> Any:
+        """[group] number of agents."""
+        return np.array([len(group) for group in self.groups], np.float64)
+
+    @property
+    def group_weights(self) -> Any:
+        """[group] weight of an agent; [0] for one group."""
+        weights = self.exchange.weights
+        return np.array([weights[x[0]] for x in self.groups] if len(self.groups) > 1 else [])
+
+    @property
+    def row_ratios(self) -> dict[str, Any]:
+        """The field `Draws.ratios` of groups, or of agents; none where it is the default."""
+        if self.ratios is None:
+            return {}
+        first = [group[0] for group in self.groups]
+        return {"ratios": self.ratios[first] if first else self.pad(self.ratios)}
+
+    @property
+    def counts(self) -> Any:
+        """The noise of each group, in one row."""
+        if not self.groups:
+            return None
+        counts = self.tabulate([1] if self.algorithm.sums_securely else self.sizes)
+        return Table(counts.values.reshape(1, -1), counts.row)
+
+    def tabulate(self, numbers: Iterable[float]) -> Table:
+        """Returns one row for each number of noises in a sum."""
+        return table(np.stack([self.algorithm.noise.tabulate(int(x)) for x in numbers]))
+
+
+def _split_arms(case: _Case) -> Draws:
+    # At least two arms are in play: at most so many agents pull one arm.
+    most = case.problem.agents // 2 + 2
+    numbers = [1] if case.algorithm.sums_securely else range(most + 1)
+    return SplitArms(**case.fields, counts=case.tabulate(numbers))
+
+
+def _draw_lone_agent(case: _Case) -> Draws:
+    return AgentSum(**case.fields, counts=None)
+
+
+def _draw_on_report(case: _Case) -> Draws:
+    return OnReport(**case.fields, **case.row_ratios, real=case.real)
+
+
+def _draw_by_agent(case: _Case) -> Draws:
+    algorithm, problem = case.algorithm, case.problem
+    uniform = case.partial or len(case.groups) == 1
+    single = (case.partial or case.by_row) and not algorithm.sums_securely
+    in_rewards = algorithm.waits_privately if case.waits else single
+    presence, trim = problem.presence, algorithm.trimmed_share
+    weights: Any = np.empty(0) if uniform else case.pad(case.exchange.weights)
+    least: Any = np.float64(trim) if trim > 0.0 else None
+    return ByAgent(
+        **case.fields,
+        **case.row_ratios,
+        partial_participation=case.partial,
+        noise_in_rewards=case.noisy and in_rewards,
+        real=case.real,
+        weights=weights,
+        noise_weights=case.group_weights,
+        counts=case.counts,
+        presence=None if presence is None else presence.bind(problem.agents, problem.rewards),
+        trim=least,
+    )
+
+
+def _draw_sum(case: _Case) -> Draws:
+    return AgentSum(**case.fields, **case.row_ratios, counts=case.counts)
+
+
+def _draw_groups(case: _Case) -> Draws:
+    members = _list_members(case.groups, case.padded_agents, case.problem.homogeneous)
+    sizes, weights, counts = case.sizes, case.group_weights, case.counts
+    return Groups(
+        **case.fields, **case.row_ratios, sizes=sizes, weights=weights, counts=counts, **members
+    )
 
 
 def _list_members(groups: list[np.ndarray], padded_agents: int, alike: bool) -> dict[str, Any]:
@@ -122,14 +207,3 @@ def _group_agents(weights: np.ndarray, ratios: np.ndarray | None) -> list[np.nda
         return [np.flatnonzero(weights == x) for x in np.unique(weights)]
     pairs, group = np.unique(np.stack([weights, ratios]), axis=1, return_inverse=True)
     return [np.flatnonzero(group.reshape(-1) == n) for n in range(pairs.shape[1])]
-
-
-def _tabulate(mechanism: Mechanism, numbers: Iterable[float]) -> Table:
-    """Returns one row for each number of noises in a sum."""
-    return table(np.stack([mechanism.tabulate(int(number)) for number in numbers]))
-
-
-def _tabulate_in_row(mechanism: Mechanism, numbers: Iterable[float]) -> Table:
-    """Returns all of them in one row."""
-    counts = _tabulate(mechanism, numbers)
-    return Table(counts.values.reshape(1, -1), counts.row)

@@ -10,13 +10,13 @@ import jax.numpy as jnp
 from fmab_jax.draws.base import (
     Arms,
     Draws,
-    Round,
     Segment,
     Sums,
     at_segment,
     read_fresh,
     sample_noise,
 )
+from fmab_jax.equations import Epoch
 from fmab_jax.sampling.arrays import rounded
 from fmab_jax.sampling.keys import Words
 from fmab_jax.sampling.rare import Table
@@ -39,7 +39,7 @@ class AgentSum(Draws):
         """Rewards, and noise."""
         return {"rewards": (), **({"noise": ()} if self.noisy else {})}
 
-    def sample(self, arms: Arms, round_: Round) -> Sums:
+    def sample(self, arms: Arms, epoch: Epoch) -> Sums:
         """Draws the rewards of all agents, and their noise."""
 
         def draw(words: Words, segment: Segment, fresh: Scalar) -> PerArm:
@@ -47,15 +47,15 @@ class AgentSum(Draws):
             parameters = (at_segment(x, segment) for x in arms["parameters"])
             return self.law.total(*words, arms["arm"], pulls, *parameters)
 
-        rewards = self.sum_segments(round_, draw, read_fresh(round_))
+        rewards = self.sum_segments(epoch, draw, read_fresh(epoch))
         if not self.noisy:
             return {"rewards": rewards}
         if self.counts is None:
-            noise = rounded(self.mechanism.sample(round_.noise, arms["arm"], round_.scale))
+            noise = rounded(self.mechanism.sample(epoch.noise_key, arms["arm"], epoch.scale))
         else:
-            noise = sample_noise(self, round_, arms["arm"], self.counts)
+            noise = sample_noise(self, epoch, arms["arm"], self.counts)
         return {"rewards": rewards, "noise": noise}
 
-    def sum_agents(self, sums: Sums, round_: Round) -> PerArm:
+    def sum_agents(self, sums: Sums, epoch: Epoch) -> PerArm:
         """Returns the sum of rewards and noise, over the number of agents."""
         return (sums["rewards"] + sums["noise"] if self.noisy else sums["rewards"]) / self.agents

@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from fmab_jax.equations import Epoch
 from fmab_jax.parts.instances import Instance
 from fmab_jax.parts.mechanisms.base import Mechanism
 from fmab_jax.parts.presences import Occasion
@@ -29,42 +30,13 @@ from fmab_jax.sampling.shapes import (
     Reals,
     Scalar,
     TruthPerAgent,
+    TruthPerRow,
 )
 
 Arms = dict[str, PyTree]
 Sums = dict[str, Float[Array, "arm ..."]]
 Segment = Integer | None
 Read = Callable[[Segment], Reals]
-
-
-class Round(NamedTuple):
-    """The inputs of an epoch's draws.
-
-    Attributes:
-        number: r = 1, 2, ...
-        pulls: S_r, pulls of an arm up to and including this epoch.
-        fresh: n_r, pulls of this epoch; 0 if nothing is drawn.
-        slots: Length of the epoch.
-        rewards: Key of its rewards; of each segment, if means change.
-        noise: Key of its noise.
-        scale: Scale of each Laplace variable.
-        reports: First result of `Draws.update_memory`.
-        attendance: Result of `Draws.attend`; () where all agents that report are heard.
-        fresh_by_segment: [segment] the part of ``fresh`` in each segment, if means change.
-        pulls_by_segment: [segment] the part of ``pulls``.
-    """
-
-    number: Integer
-    pulls: Scalar
-    fresh: Scalar
-    slots: Integer
-    rewards: Words
-    noise: Words
-    scale: Scalar
-    reports: PyTree = ()
-    attendance: PyTree = ()
-    fresh_by_segment: PyTree = ()
-    pulls_by_segment: PyTree = ()
 
 
 class Attendance(NamedTuple):
@@ -99,6 +71,7 @@ class Draws:
         reporting: N, the agents that report in a round.
         ratios: [row] scale of the noise of each row, an agent or a group, over that of the round;
             None if all agents have one scale.
+        shares_arms: Whether agents share the arms out, by their ranks among those in play.
     """
 
     law: Law = field(metadata=STATIC)
@@ -111,6 +84,8 @@ class Draws:
     agents: Scalar
     reporting: Scalar
     ratios: Float[Array, " row"] | None = field(default=None, kw_only=True)
+
+    shares_arms: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -125,29 +100,32 @@ class Draws:
         return {"parameters": tuple(x[0].T for x in get_parameters(instance))}
 
     @property
-    def lanes(self) -> int:
-        """The count of numbers that are drawn at once for an arm."""
+    def rows(self) -> int:
+        """Numbers that the largest sum of an arm takes in memory."""
         return max([1, *(shape[0] for shape in self.sums.values() if shape)])
 
-    def scale_rows(self, round_: Round) -> Reals:
-        """Returns the scale of the noise, [1, row] if rows differ."""
-        return round_.scale if self.ratios is None else round_.scale * self.ratios[None]
+    @property
+    def lanes(self) -> int:
+        """Numbers that are drawn at once for an arm."""
+        return self.rows
 
     @property
-    def ranked(self) -> bool:
-        """Whether draws need the rank of an arm among those in play."""
-        return False
+    def is_agent(self) -> TruthPerRow:
+        """[row] whether a row of the sums is agents, not padding; one row by default."""
+        return jnp.ones(1, bool)
+
+    def scale_rows(self, epoch: Epoch) -> Reals:
+        """Returns the scale of the noise, [1, row] if rows differ."""
+        return epoch.scale if self.ratios is None else epoch.scale * self.ratios[None]
 
     @property
     def counts_noises(self) -> bool:
         """Whether the number of Laplace variables differs between arms."""
         return False
 
-    def count_terms(
-        self, arms: Arms, number: Scalar, round_: Round
-    ) -> tuple[Scalar, Scalar | PerArm]:
+    def count_terms(self, arms: Arms, epoch: Epoch) -> tuple[Scalar, Scalar | PerArm]:
         """Returns the counts of rewards and of Laplace variables in an aggregate."""
-        epochs, pulls = (number, round_.pulls) if self.remembers else (1.0, round_.fresh)
+        epochs, pulls = (epoch.number, epoch.pulls) if self.remembers else (1.0, epoch.drawn)
         noises = (1.0 if self.secure else self.reporting) * epochs * float(self.noisy)
         return self.reporting * pulls, jnp.asarray(noises)
 
@@ -163,7 +141,7 @@ class Draws:
         """Returns the memory of a trial, besides its arms, before the first epoch."""
         return ()
 
-    def update_memory(self, memory: PyTree, key: Array, round_: Round) -> tuple[PyTree, PyTree]:
+    def update_memory(self, memory: PyTree, key: Array, epoch: Epoch) -> tuple[PyTree, PyTree]:
         """Returns the reports of an epoch, for its draws, and the memory after it."""
         return (), memory
 
@@ -172,29 +150,29 @@ class Draws:
         """Whether a round may miss an agent that reports; then messages are counted."""
         return False
 
-    def attend(self, key: Array, round_: Round) -> PyTree:
+    def attend(self, key: Array, epoch: Epoch) -> PyTree:
         """Returns the `Attendance` of a round; () where all agents that report are heard."""
         return ()
 
-    def sample(self, arms: Arms, round_: Round) -> Sums:
+    def sample(self, arms: Arms, epoch: Epoch) -> Sums:
         """Draws the increment of each sum in an epoch (line 9)."""
         raise NotImplementedError
 
     def sum_segments(
-        self, round_: Round, draw: Callable[[Words, Segment, Reals], Reals], read: Read
+        self, epoch: Epoch, draw: Callable[[Words, Segment, Reals], Reals], read: Read
     ) -> Reals:
         """Returns the rewards of an epoch: one draw, or the sum of one draw per segment.
 
         Args:
-            round_: Inputs of the epoch's draws.
+            epoch: Inputs of the epoch's draws.
             draw: Maps the key of rewards, a segment and the pulls of an arm by an agent to rewards.
             read: Maps a segment to these pulls.
         """
         if not self.segments:
-            return draw(round_.rewards, None, read(None))
+            return draw(epoch.reward_key, None, read(None))
 
         def draw_segment(segment: Array, pulls: Reals) -> Reals:
-            return draw(Words(*(x[segment] for x in round_.rewards)), segment, pulls)
+            return draw(Words(*(x[segment] for x in epoch.reward_key)), segment, pulls)
 
         def add_segment(segment: Array, total: Reals) -> Reals:
             pulls = read(segment)
@@ -208,20 +186,20 @@ class Draws:
         shape = jax.eval_shape(lambda: draw_segment(first, read(first))).shape
         return lax.fori_loop(first, jnp.int32(self.segments), add_segment, jnp.zeros(shape))
 
-    def sum_agents(self, sums: Sums, round_: Round) -> PerArm:
+    def sum_agents(self, sums: Sums, epoch: Epoch) -> PerArm:
         """Returns the sum of rewards and noise, weighted over agents (lines 10-12)."""
         raise NotImplementedError
 
-    def aggregate(self, arms: Arms, round_: Round) -> tuple[Arms, PerArm]:
+    def aggregate(self, arms: Arms, epoch: Epoch) -> tuple[Arms, PerArm]:
         """Returns the sums after an epoch, or tables, and the mean of each arm.
 
         By default by `sample` and `sum_agents`.
         """
-        fresh = self.sample(arms, round_)
+        fresh = self.sample(arms, epoch)
         sums = {name: arms[name] + x for name, x in fresh.items()}
         if self.remembers:
-            return sums, self.sum_agents(sums, round_) / round_.pulls
-        return sums, self.sum_agents(fresh, round_) / round_.fresh
+            return sums, self.sum_agents(sums, epoch) / epoch.pulls
+        return sums, self.sum_agents(fresh, epoch) / epoch.drawn
 
 
 def get_parameters(instance: Instance) -> tuple[Array, ...]:
@@ -229,9 +207,9 @@ def get_parameters(instance: Instance) -> tuple[Array, ...]:
     return instance.parameters if instance.segments is None else instance.segments.parameters
 
 
-def read_fresh(round_: Round) -> Read:
+def read_fresh(epoch: Epoch) -> Read:
     """Returns a function from a segment to the pulls of an arm in it, in an epoch."""
-    return lambda segment: round_.fresh if segment is None else round_.fresh_by_segment[segment]
+    return lambda segment: epoch.drawn if segment is None else epoch.fresh_by_segment[segment]
 
 
 def at_segment(values: Reals, segment: Segment) -> Reals:
@@ -258,12 +236,12 @@ def sample_participants(
     return samplers.sample_participants(words, real, draws.reporting.astype(jnp.int32))
 
 
-def sample_noise(draws: Draws, round_: Round, lane: Bits, counts: Table) -> Reals:
+def sample_noise(draws: Draws, epoch: Epoch, lane: Bits, counts: Table) -> Reals:
     """Samples a sum of noises per lane.
 
     Args:
         draws: Whose mechanism.
-        round_: Key and scale of the noise.
+        epoch: Key and scale of the noise.
         lane: [arm], or [arm, group].
         counts: [1, group x width] of `Mechanism.tabulate`.
     """
@@ -276,5 +254,5 @@ def sample_noise(draws: Draws, round_: Round, lane: Bits, counts: Table) -> Real
 
         return counts.apply(of_groups, *arrays)
 
-    scale = draws.scale_rows(round_)
-    return rounded(draws.mechanism.sample_tabulated(round_.noise, lane, scale, read))
+    scale = draws.scale_rows(epoch)
+    return rounded(draws.mechanism.sample_tabulated(epoch.noise_key, lane, scale, read))

@@ -12,7 +12,6 @@ from fmab_jax.draws.base import (
     Arms,
     Attendance,
     Draws,
-    Round,
     Segment,
     Sums,
     at_segment,
@@ -21,12 +20,13 @@ from fmab_jax.draws.base import (
     sample_noise,
     sample_participants,
 )
+from fmab_jax.equations import Epoch
 from fmab_jax.parts.instances import Instance
 from fmab_jax.parts.presences import BoundPresence
 from fmab_jax.sampling.arrays import padded_sum, rounded, sum_in_turn
 from fmab_jax.sampling.keys import Words
 from fmab_jax.sampling.rare import Table
-from fmab_jax.sampling.shapes import STATIC, PerArm, PyTree, Reals, Scalar
+from fmab_jax.sampling.shapes import STATIC, PerArm, PyTree, Reals, Scalar, TruthPerRow
 
 
 @jax.tree_util.register_dataclass
@@ -68,28 +68,33 @@ class ByAgent(Draws):
             return {"rewards": rows, "noise": rows}
         return {"rewards": rows, "noise": (max(1, self.noise_weights.shape[-1]),)}
 
+    @property
+    def is_agent(self) -> TruthPerRow:
+        """[agent] whether the row is an agent."""
+        return jnp.asarray(self.real)
+
     def compute_constants(self, instance: Instance) -> Arms:
         """Returns the reward law's constants, [arm, agent], or [arm, 1] if agents share them."""
         return {"parameters": tuple(x.T for x in get_parameters(instance))}
 
-    def update_memory(self, memory: PyTree, key: Array, round_: Round) -> tuple[PyTree, PyTree]:
+    def update_memory(self, memory: PyTree, key: Array, epoch: Epoch) -> tuple[PyTree, PyTree]:
         """Returns the agents that report, if they are drawn anew each round."""
         if not self.partial_participation:
             return (), memory
-        return sample_participants(self, self.real, key, round_.number), memory
+        return sample_participants(self, self.real, key, epoch.round_index), memory
 
     @property
     def loses_messages(self) -> bool:
         """Whether a round may miss an agent that reports; then messages are counted."""
         return self.presence is not None and self.presence.static.loses_messages
 
-    def attend(self, key: Array, round_: Round) -> Attendance | tuple[()]:
+    def attend(self, key: Array, epoch: Epoch) -> Attendance | tuple[()]:
         """Returns which of the agents that report are heard, and how many of them send."""
         if self.presence is None:
             return ()
-        is_reporting = round_.reports if self.partial_participation else self.real
+        is_reporting = epoch.reports if self.partial_participation else self.real
         agent = jnp.arange(len(self.real), dtype=jnp.uint32)
-        occasion = self.presence.build_occasion(key, round_.number)
+        occasion = self.presence.build_occasion(key, epoch.round_index)
         is_heard = is_reporting & self.presence.presence.is_heard(occasion, agent)
         is_sent = is_reporting & self.presence.presence.is_sent(occasion, agent)
         reports, messages = (jnp.sum(mask, dtype=jnp.int64) for mask in (is_heard, is_sent))
@@ -99,17 +104,15 @@ class ByAgent(Draws):
             reports = jnp.where(reports == self.reporting, reports, 0.0)
         return Attendance(is_heard, reports, messages, occasion)
 
-    def count_terms(
-        self, arms: Arms, number: Scalar, round_: Round
-    ) -> tuple[Scalar, Scalar | PerArm]:
+    def count_terms(self, arms: Arms, epoch: Epoch) -> tuple[Scalar, Scalar | PerArm]:
         """Returns the counts of rewards and of noises in an aggregate of those that are heard."""
-        rewards, noises = super().count_terms(arms, number, round_)
-        if not round_.attendance or self.secure:
+        rewards, noises = super().count_terms(arms, epoch)
+        if not epoch.attendance or self.secure:
             return rewards, noises
-        share = jnp.maximum(round_.attendance.reports, 1.0) / self.reporting
+        share = jnp.maximum(epoch.attendance.reports, 1.0) / self.reporting
         return rewards * share, noises * share
 
-    def sample(self, arms: Arms, round_: Round) -> Sums:
+    def sample(self, arms: Arms, epoch: Epoch) -> Sums:
         """Draws the rewards of each agent, and noise."""
         agent = jnp.arange(self.real.shape[-1], dtype=jnp.uint32)[None]
         arm, real = arms["arm"][:, None], self.real[None]
@@ -120,36 +123,36 @@ class ByAgent(Draws):
             parameters = (at_segment(x, segment) for x in arms["parameters"])
             return self.law.total(*words, lane, pulls, *parameters)
 
-        rewards = self.sum_segments(round_, draw, read_fresh(round_))
+        rewards = self.sum_segments(epoch, draw, read_fresh(epoch))
         rewards = jnp.where(real, rewards, 0.0)
         if self.presence is not None and self.presence.static.corrupts:
-            pulls = jnp.where(arms["alive"], round_.fresh, 0.0)[:, None]
-            honest = round_.attendance.occasion, agent, rewards, pulls
+            pulls = jnp.where(arms["alive"], epoch.drawn, 0.0)[:, None]
+            honest = epoch.attendance.occasion, agent, rewards, pulls
             false = self.presence.presence.distort(*honest, jnp.asarray(self.presence.centre))
             rewards = jnp.where(real, false, 0.0)
         if not self.noisy:
             return {"rewards": rewards}
         if self.counts is None:
-            scale = self.scale_rows(round_)
-            noise = rounded(self.mechanism.sample(round_.noise, lane, scale))
+            scale = self.scale_rows(epoch)
+            noise = rounded(self.mechanism.sample(epoch.noise_key, lane, scale))
             noise = jnp.where(real, noise, 0.0)
             if self.noise_in_rewards:
                 return {"rewards": rewards + noise}
             return {"rewards": rewards, "noise": noise}
         group = jnp.arange(self.sums["noise"][0], dtype=jnp.uint32)[None]
         lane = group * jnp.uint32(self.arms) + arm
-        noise = sample_noise(self, round_, lane, self.counts)
+        noise = sample_noise(self, epoch, lane, self.counts)
         return {"rewards": rewards, "noise": noise}
 
-    def sum_agents(self, sums: Sums, round_: Round) -> PerArm:
+    def sum_agents(self, sums: Sums, epoch: Epoch) -> PerArm:
         """Returns the weighted sum of rewards and noise."""
         rewards, noise = sums["rewards"].T, sums["noise"].T if "noise" in sums else None
         if self.trim is not None or (self.loses_messages and not self.secure):
             messages = rewards if noise is None else rewards + noise
-            return self._sum_present(messages, round_)
+            return self._sum_present(messages, epoch)
         if self.partial_participation:
             messages = rewards if noise is None else rewards + noise
-            return sum_in_turn(jnp.where(round_.reports[:, None], messages, 0.0)) / self.reporting
+            return sum_in_turn(jnp.where(epoch.reports[:, None], messages, 0.0)) / self.reporting
         if not self.weights.shape[-1]:
             total = padded_sum(rewards)
             return (total if noise is None else total + noise[0]) / self.agents
@@ -159,10 +162,10 @@ class ByAgent(Draws):
         total = padded_sum(rounded(weights * rewards))
         return total + padded_sum(rounded(self.noise_weights[:, None] * noise))
 
-    def _sum_present(self, messages: Float[Array, "agent arm"], round_: Round) -> PerArm:
+    def _sum_present(self, messages: Float[Array, "agent arm"], epoch: Epoch) -> PerArm:
         """Returns the mean of the messages of the agents that are heard, perhaps trimmed."""
-        reports = round_.reports if self.partial_participation else self.real
-        is_heard = round_.attendance.is_heard if round_.attendance else reports
+        reports = epoch.reports if self.partial_participation else self.real
+        is_heard = epoch.attendance.is_heard if epoch.attendance else reports
         count = jnp.sum(is_heard, dtype=jnp.int32)
         if self.trim is None:
             total = sum_in_turn(jnp.where(is_heard[:, None], messages, 0.0))

@@ -19,7 +19,6 @@ from jaxtyping import Array, Float, Int, UInt32
 from fmab_jax.draws.base import (
     Arms,
     Draws,
-    Round,
     Segment,
     Sums,
     at_segment,
@@ -27,6 +26,7 @@ from fmab_jax.draws.base import (
     read_fresh,
     sample_noise,
 )
+from fmab_jax.equations import Epoch
 from fmab_jax.parts.instances import Instance
 from fmab_jax.parts.rewards import Law
 from fmab_jax.sampling import arrays
@@ -86,7 +86,7 @@ class Groups(Draws):
             "parameters": tuple(Table(x.T.reshape(self.arms, -1), row) for x in parameters),
         }
 
-    def sample(self, arms: Arms, round_: Round) -> Sums:
+    def sample(self, arms: Arms, epoch: Epoch) -> Sums:
         """Draws the rewards of each group, and its noise."""
         group = jnp.arange(self.sizes.shape[-1], dtype=jnp.uint32)[None]
         arm, sizes = arms["arm"][:, None], self.sizes[None]
@@ -106,12 +106,12 @@ class Groups(Draws):
             parameters = [at_segment(x, segment)[:, None] for x in arms["parameters"]]
             return self.law.total(*words, lane, pulls * sizes, *parameters)
 
-        rewards = self.sum_segments(round_, draw, read_fresh(round_))
+        rewards = self.sum_segments(epoch, draw, read_fresh(epoch))
         if not self.noisy:
             return {"rewards": rewards}
-        return {"rewards": rewards, "noise": sample_noise(self, round_, lane, self.counts)}
+        return {"rewards": rewards, "noise": sample_noise(self, epoch, lane, self.counts)}
 
-    def sum_agents(self, sums: Sums, round_: Round) -> PerArm:
+    def sum_agents(self, sums: Sums, epoch: Epoch) -> PerArm:
         """Returns the weighted sum of rewards and noise."""
         messages = sums["rewards"] + sums["noise"] if self.noisy else sums["rewards"]
         if not self.weights.shape[-1]:

@@ -14,12 +14,12 @@ from jaxtyping import Array, Bool, Float, Int
 from fmab_jax.draws.base import (
     Arms,
     Draws,
-    Round,
     Segment,
     at_segment,
     get_parameters,
     sample_participants,
 )
+from fmab_jax.equations import Epoch
 from fmab_jax.parts.instances import Instance
 from fmab_jax.sampling.arrays import rounded
 from fmab_jax.sampling.backend import is_accelerated
@@ -29,6 +29,8 @@ from fmab_jax.sampling.shapes import PerArm, Reals
 
 # Agents that an accelerator draws at once: more launch fewer kernels, and take more memory.
 _AT_ONCE = 5
+# So many agents that are drawn in sequence take the memory of one row of arms.
+_IN_TURN = 12
 
 
 class LastReport(NamedTuple):
@@ -81,6 +83,11 @@ class OnReport(Draws):
 
     lanes = 2
 
+    @property
+    def rows(self) -> int:
+        """Agents that are drawn in sequence take less memory than their rows."""
+        return max(1, self.real.size // _IN_TURN)
+
     def compute_constants(self, instance: Instance) -> Arms:
         """Returns the reward law's constants, as a table if agents differ.
 
@@ -107,15 +114,15 @@ class OnReport(Draws):
         return LastReport(jnp.zeros(shape), jnp.zeros(agents, jnp.int32))
 
     def update_memory(
-        self, memory: LastReport, key: Array, round_: Round
+        self, memory: LastReport, key: Array, epoch: Epoch
     ) -> tuple[Reports, LastReport]:
         """Returns the new data of each agent that reports, and the last reports."""
-        number = round_.number
+        number = epoch.round_index
         reports_now = sample_participants(self, self.real, key, number)
         agent = jnp.nonzero(reports_now, size=len(reports_now), fill_value=0)[0].astype(jnp.int32)
-        total, fresh = round_.pulls, round_.fresh
+        total, fresh = epoch.pulls, epoch.drawn
         if self.segments:
-            total, fresh = round_.pulls_by_segment[None], round_.fresh_by_segment[None]
+            total, fresh = epoch.pulls_by_segment[None], epoch.fresh_by_segment[None]
         if self.remembers:
             pulls, epochs = total - memory.pulls, number - memory.epoch
         else:
@@ -124,7 +131,7 @@ class OnReport(Draws):
         reports = Reports(*(Table(x[None], jnp.int32(0)) for x in columns))
         mask = reports_now[:, None] if self.segments else reports_now
         if self.ratios is not None:
-            scale = round_.scale * self.ratios[agent]
+            scale = epoch.scale * self.ratios[agent]
             reports = reports._replace(scale=Table(scale[None], jnp.int32(0)))
         return reports, LastReport(
             jnp.where(mask, total, memory.pulls),
@@ -138,7 +145,7 @@ class OnReport(Draws):
         rows = values.values.shape[-1] // max(1, self.segments)
         return values[agent if segment is None else segment * rows + agent]
 
-    def aggregate(self, arms: Arms, round_: Round) -> tuple[Arms, PerArm]:
+    def aggregate(self, arms: Arms, epoch: Epoch) -> tuple[Arms, PerArm]:
         """Draws the new data of each agent that reports, some agents at a time."""
         count = self.reporting.astype(jnp.int32)
         alive = arms["alive"]
@@ -146,23 +153,23 @@ class OnReport(Draws):
 
         def draw_message(place: Array, exists: Array, reported: Table) -> tuple[PerArm, Table]:
             """Returns what an agent adds to the total, and the table with its message."""
-            agent, epochs = round_.reports.agent[place], round_.reports.epochs[place]
+            agent, epochs = epoch.reports.agent[place], epoch.reports.epochs[place]
             lane = agent.astype(jnp.uint32) * jnp.uint32(self.arms) + arms["arm"]
 
             def read(segment: Segment) -> PerArm:
                 index = place if segment is None else place * self.segments + segment
-                pulls = round_.reports.pulls[index]
-                return jnp.where(alive & exists & (round_.fresh > 0.0), pulls, 0.0)
+                pulls = epoch.reports.pulls[index]
+                return jnp.where(alive & exists & (epoch.drawn > 0.0), pulls, 0.0)
 
             def draw(words: Words, segment: Segment, pulls: PerArm) -> PerArm:
                 params = (self._read(x, agent, segment) for x in arms["parameters"])
                 return self.law.total(*words, lane, pulls, *params)
 
-            message = self.sum_segments(round_, draw, read)
+            message = self.sum_segments(epoch, draw, read)
             if self.noisy:
-                scales: Table | None = round_.reports.scale
-                scale = round_.scale if scales is None else scales[place]
-                noise = self.mechanism.sample_sum(round_.noise, lane, scale, epochs)
+                scales: Table | None = epoch.reports.scale
+                scale = epoch.scale if scales is None else scales[place]
+                noise = self.mechanism.sample_sum(epoch.noise_key, lane, scale, epochs)
                 message = message + rounded(noise)
             if self.remembers:
                 message = reported[agent] + message
@@ -183,5 +190,5 @@ class OnReport(Draws):
         start = jnp.zeros(alive.shape), arms["reported"]
         steps = -(-largest(count) // block)
         total, reported = lax.fori_loop(0, steps, add_agents, start)
-        pulls = round_.pulls if self.remembers else round_.fresh
+        pulls = epoch.pulls if self.remembers else epoch.drawn
         return {"reported": reported}, total / self.reporting / pulls

@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from fmab_jax.draws.base import Arms, Draws, Round, Sums
+from fmab_jax.draws.base import Arms, Draws, Sums
+from fmab_jax.equations import Epoch
 from fmab_jax.sampling.arrays import rounded
 from fmab_jax.sampling.rare import Table
 from fmab_jax.sampling.shapes import Integer, PerArm, Scalar
@@ -32,19 +33,17 @@ class SplitArms(Draws):
         """Rewards, noise, and the number of Laplace variables in it."""
         return {"rewards": (), "noises": (), **({"noise": ()} if self.noisy else {})}
 
-    ranked = True
+    shares_arms = True
 
     @property
     def counts_noises(self) -> bool:
         """Whether each agent that pulls an arm adds a Laplace variable."""
         return self.noisy and not self.secure
 
-    def count_terms(
-        self, arms: Arms, number: Scalar, round_: Round
-    ) -> tuple[Scalar, Scalar | PerArm]:
+    def count_terms(self, arms: Arms, epoch: Epoch) -> tuple[Scalar, Scalar | PerArm]:
         """Returns the counts of each arm; pulls are of all agents."""
-        _, noises = super().count_terms(arms, number, round_)
-        pulls = round_.pulls if self.remembers else round_.fresh
+        _, noises = super().count_terms(arms, epoch)
+        pulls = epoch.pulls if self.remembers else epoch.drawn
         return pulls, arms["noises"] if self.counts_noises else noises
 
     def bound_pulls(self, horizon: Scalar) -> Scalar:
@@ -56,18 +55,18 @@ class SplitArms(Draws):
         pulls, agents = super().count_slots(active, fresh), self.agents.astype(jnp.int64)
         return (pulls + agents - 1) // agents
 
-    def aggregate(self, arms: Arms, round_: Round) -> tuple[Arms, PerArm]:
+    def aggregate(self, arms: Arms, epoch: Epoch) -> tuple[Arms, PerArm]:
         """Returns as `Draws.aggregate`; counts the noises that the aggregate holds."""
-        sums, mean = super().aggregate(arms, round_)
+        sums, mean = super().aggregate(arms, epoch)
         if not self.remembers:
             sums["noises"] = sums["noises"] - arms["noises"]
         return sums, mean
 
-    def sample(self, arms: Arms, round_: Round) -> Sums:
+    def sample(self, arms: Arms, epoch: Epoch) -> Sums:
         """Draws rewards and noise, and counts the agents that pull each arm as ``noises``."""
-        pulls = jnp.where(arms["alive"], round_.fresh, 0.0)
-        rewards = self.law.total(*round_.rewards, arms["arm"], pulls, *arms["parameters"])
-        parts = self.count_parts(arms, round_)
+        pulls = jnp.where(arms["alive"], epoch.drawn, 0.0)
+        rewards = self.law.total(*epoch.reward_key, arms["arm"], pulls, *arms["parameters"])
+        parts = self.count_parts(arms, epoch)
         sums = {"rewards": rewards, "noises": parts.astype(jnp.float64)}
         if not self.noisy:
             return sums
@@ -76,20 +75,20 @@ class SplitArms(Draws):
         def read(function: Callable[..., Array], *arrays: Array) -> Array:
             return function(constants, *arrays)
 
-        noise = self.mechanism.sample_tabulated(round_.noise, arms["arm"], round_.scale, read)
+        noise = self.mechanism.sample_tabulated(epoch.noise_key, arms["arm"], epoch.scale, read)
         return sums | {"noise": rounded(noise)}
 
-    def count_parts(self, arms: Arms, round_: Round) -> Int[Array, " arm"]:
+    def count_parts(self, arms: Arms, epoch: Epoch) -> Int[Array, " arm"]:
         """Returns how many agents pull each arm in play.
 
         All pulls of an epoch form one line, arm by arm, cut into equal parts, one per agent. An
         agent spends its remaining slots on the arms in play, and does not report them.
         """
-        slots, pulls = jnp.maximum(round_.slots, 1), round_.fresh.astype(jnp.int64)
+        slots, pulls = jnp.maximum(epoch.slots, 1), epoch.drawn.astype(jnp.int64)
         rank = arms["rank"].astype(jnp.int64)
         first, last = rank * pulls // slots, ((rank + 1) * pulls - 1) // slots
         return jnp.where(arms["alive"], last - first + 1, 0)
 
-    def sum_agents(self, sums: Sums, round_: Round) -> PerArm:
+    def sum_agents(self, sums: Sums, epoch: Epoch) -> PerArm:
         """Returns the sum of rewards and noise of all agents."""
         return sums["rewards"] + sums["noise"] if self.noisy else sums["rewards"]

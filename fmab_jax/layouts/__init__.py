@@ -4,9 +4,12 @@ A layout has few operations. A *body* is a function of one trial's arms
 (a dict of arrays [arm, ...]) and of that trial's values; a layout applies it to all arms in play.
 
 * ``map_trials(function)``: applies a function of one trial to every trial.
-* ``start(fixed, draws)``: returns the arms of all trials, with constants, and sums of 0.
-* ``sweep(body, arms, values, **reductions)``: changes fields of the arms, and reduces over the arms
+* ``start(fixed, draws, **marks)``: returns the arms of all trials, with constants, sums of 0, and
+  further fields that start at a value. All arms are ``alive``.
+* ``sweep(body, arms, values, **reductions)``: changes marks of the arms, and reduces over the arms
   of each trial by "sum", "max", "first_max" (the lowest arm of the largest value), or "by_arm".
+* ``draw(body, arms, values, **reductions)``: the same for the body that draws an epoch, which also
+  changes the sums. Other bodies see them as they are after it.
 * ``keep(arms, trials)``: keeps the arms that are ``alive``, of some trials.
 * ``loop(epoch, ...)``: repeats an epoch until every run is over, and draws the curves.
 """

@@ -34,18 +34,19 @@ class Dense:
     def __init__(self, trials: int, arms: int, cuts: bool = True) -> None:
         self.trials, self.arms, self.cuts = trials, arms, cuts
 
-    def start(self, fixed: Arms, draws: Draws) -> Arms:
+    def start(self, fixed: Arms, draws: Draws, **marks: Array) -> Arms:
         """Returns the arms of all trials.
 
         Args:
             fixed: Constants [trial, arm, ...] by name.
             draws: The draws, whose sums start at 0.
+            **marks: First value of other fields [trial, arm].
         """
         shape = self.trials, self.arms
         arm = jnp.broadcast_to(jnp.arange(self.arms, dtype=jnp.uint32), shape)
         zeros = {name: jnp.zeros((*shape, *tail)) for name, tail in draws.sums.items()}
-        state = {"arm": arm, "alive": jnp.ones(shape, bool), "mean": jnp.zeros(shape)}
-        return {**fixed, **zeros, **state}
+        state = {name: jnp.broadcast_to(x, shape) for name, x in marks.items()}
+        return {**fixed, **zeros, "arm": arm, "alive": jnp.ones(shape, bool), **state}
 
     def sweep(self, body: Function, arms: Arms, values: PyTree, **kinds: str) -> tuple[Arms, Arms]:
         """Applies a body to all arms, and reduces its outputs over the arms of each trial."""
@@ -60,6 +61,8 @@ class Dense:
 
         new, reduced = jax.vmap(apply)(arms, values)
         return {**arms, **new}, reduced
+
+    draw = sweep
 
     def _reduce(self, kind: str, arms: Arms, x: Array) -> Array:
         alive, arm = (arms[name].reshape(-1, *[1] * (x.ndim - 1)) for name in ("alive", "arm"))

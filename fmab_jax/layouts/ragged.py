@@ -42,7 +42,7 @@ class Ragged:
     def __init__(self, trials: int, arms: int) -> None:
         self.trials, self.arms, self.all = trials, arms, trials * arms
 
-    def start(self, fixed: Arms, draws: Draws) -> Arms:
+    def start(self, fixed: Arms, draws: Draws, **marks: Array) -> Arms:
         """Returns the list of all arms; arguments as in `Dense.start`."""
         self.chunk = min(self.all, max(1, _CHUNK // draws.lanes))
         places = -(-self.all // self.chunk) * self.chunk
@@ -51,29 +51,38 @@ class Ragged:
             "lane": lane,
             **{name: jnp.zeros((places, *tail)) for name, tail in draws.sums.items()},
         }
+        ranked = self.trials if draws.shares_arms else 0
         return {
             "size": jnp.int32(self.all),
             "complete": jnp.bool_(True),
             "fixed": jax.tree.map(lambda x: x.reshape(self.all, *x.shape[2:]), fixed),
-            "first": jnp.arange(self.trials if draws.ranked else 0, dtype=jnp.int32) * self.arms,
+            "first": jnp.arange(ranked, dtype=jnp.int32) * self.arms,
             "before": columns,
             "after": columns,
-            "mean": jnp.zeros(places),
-            "alive": jnp.ones(places, bool),
+            "marks": {
+                "alive": jnp.ones(places, bool),
+                **{name: jnp.broadcast_to(x, (places,)) for name, x in marks.items()},
+            },
         }
 
     def sweep(self, body: Function, arms: Arms, values: PyTree, **kinds: str) -> tuple[Arms, Arms]:
         """Applies a body to all arms, and reduces its outputs over the arms of each trial."""
+        return self._sweep("after", body, arms, values, kinds)
+
+    def draw(self, body: Function, arms: Arms, values: PyTree, **kinds: str) -> tuple[Arms, Arms]:
+        """Applies the body that draws an epoch: it reads sums before, and writes those after."""
+        return self._sweep("before", body, arms, values, kinds)
+
+    def _sweep(
+        self, source: str, body: Function, arms: Arms, values: PyTree, kinds: dict[str, str]
+    ) -> tuple[Arms, Arms]:
         start = jnp.int32(0)
         body = jax.jit(functools.partial(body), inline=True)  # traced once
-        # Only the body that draws an epoch returns means; it reads the sums before the draws.
         tables, new, outputs = jax.eval_shape(
-            lambda: self._apply(body, arms, values, "before", start)[3]
+            lambda: self._apply(body, arms, values, source, start)[3]
         )
-        has_means = "mean" in new
-        source = "before" if has_means else "after"
-        columns = {name: arms["after"].get(name, arms.get(name)) for name in new}
-        if has_means:
+        columns = {name: x for name, x in (arms["after"] | arms["marks"]).items() if name in new}
+        if source == "before":
             columns["lane"] = arms["after"]["lane"]
         tables = {name: arms["fixed"][name] for name in tables}
         reduced = {
@@ -99,11 +108,11 @@ class Ragged:
         _, tables, columns, reduced = lax.while_loop(
             lambda x: x[0] < arms["size"], sweep_chunk, state
         )
-        sums = {name: x for name, x in columns.items() if name in arms["after"]}
-        marks = {name: x for name, x in columns.items() if name not in arms["after"]}
-        after = {**arms["after"], **sums}
-        fixed = {**arms["fixed"], **tables}
-        return {**arms, "fixed": fixed, "after": after, **marks}, {
+        changed = {
+            group: {name: columns.get(name, x) for name, x in arms[group].items()}
+            for group in ("after", "marks")
+        }
+        return {**arms, "fixed": {**arms["fixed"], **tables}, **changed}, {
             name: x.arm if kinds[name] == "first_max" else x for name, x in reduced.items()
         }
 
@@ -118,7 +127,7 @@ class Ragged:
         # Padding repeats the first arm of the chunk.
         lane = jnp.where(real, lane, lane[0])
         owner = lane // self.arms
-        fields["mean"] = _cut(arms["mean"], done, self.chunk)
+        fields |= {name: _cut(x, done, self.chunk) for name, x in arms["marks"].items()}
         fields["arm"] = (lane - owner * self.arms).astype(jnp.uint32)
         fields["alive"] = jnp.ones(self.chunk, bool)
         if arms["first"].size:
@@ -162,7 +171,7 @@ class Ragged:
             lane = _cut(after["lane"], done, self.chunk)
             owner = lane // self.arms
             real = done + jnp.arange(self.chunk, dtype=jnp.int32) < size
-            stays = real & _cut(arms["alive"], done, self.chunk) & _at(trials, owner)
+            stays = real & _cut(arms["marks"]["alive"], done, self.chunk) & _at(trials, owner)
             ranks = jnp.cumsum(stays, dtype=jnp.int32)
             source = jnp.zeros(self.chunk, jnp.int32)
             indices = jnp.arange(self.chunk, dtype=jnp.int32)

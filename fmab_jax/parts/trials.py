@@ -1,9 +1,12 @@
-"""The protocol of a trial, which runs one seed, and its outcome."""
+"""A trial, which runs one seed, and its outcome."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from abc import abstractmethod
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array
@@ -12,6 +15,7 @@ from fmab_jax.sampling.shapes import Curve, Grid, Integer, Reals, Scalar
 
 if TYPE_CHECKING:
     from fmab_jax.parts.instances import Instance
+    from fmab_jax.parts.outputs import Accumulator
 
 
 class Outcome(NamedTuple):
@@ -49,26 +53,53 @@ class Outcome(NamedTuple):
     messages_by: Grid | None = None
 
 
-@runtime_checkable
-class Trial(Protocol):
+class Trial:
     """A pytree of arrays that runs one seed; equal structures and shapes share a compilation.
 
-    It may offer more, for speed; no bit of a result may depend on it:
+    Subclasses state `run` and `elements`. They may state more, for speed, and for what their loop
+    can do; no bit of a result may depend on it.
 
-    * ``run_batch(instance, grid, key)``: runs one seed of each of many trials; everything, the
-      trial's own arrays included, is [trial, ...].
-    * ``brief``: true if few trials run for less time than their program takes to compile. It is
-      then compiled faster and runs slower.
-    * ``follows_worlds``: true if the loop reads ``instance.segments``. Other trials never get a
-      problem whose means change.
-    * ``follows_presences``: true if the loop asks a problem's presence who is heard. Other trials
-      never get a problem with one.
-    * ``reads_contexts``: true if the loop reads ``instance.contexts``. Other trials never get a
-      problem with contexts.
-    * ``with_accumulators(accumulators)``: the same trial with accumulators for outputs. Only a
-      trial with this method has such outputs.
+    Attributes:
+        algorithm: The class that error messages name; None for the trial's own.
+        brief: Whether few trials run for less time than their program takes to compile. It is
+            then compiled faster and runs slower.
+        runs_batches: Whether `run_batch` is of its own.
+        waits: Whether outcomes have a ``waiting_regret``.
+        alone: Whether each of ``padded_agents`` runs by itself, with curves of its own.
+        padded_agents: Rows that agents are padded to.
+        follows_worlds: Whether the loop reads ``instance.segments``. Other trials never get a
+            problem whose means change.
+        follows_presences: Whether the loop asks a problem's presence who is heard. Other trials
+            never get a problem with one.
+        reads_contexts: Whether the loop reads ``instance.contexts``. Other trials never get a
+            problem with contexts.
+        accumulates: Whether the loop computes ``accumulators``, which outputs need.
+        accumulators: What it computes for outputs.
+        accumulator_rows: Rows of an accumulator by agent.
     """
 
+    algorithm: Any = None
+    brief: bool = False
+    runs_batches: bool = False
+    waits: bool = True
+    alone: bool = False
+    padded_agents: int = 0
+    follows_worlds: bool = False
+    follows_presences: bool = False
+    reads_contexts: bool = False
+    accumulates: bool = False
+    accumulators: tuple[Accumulator, ...] = ()
+
+    @property
+    def accumulator_rows(self) -> int:
+        """As above; by default one row stands for all agents."""
+        return 1
+
+    def with_accumulators(self, accumulators: tuple[Accumulator, ...]) -> Self:
+        """Returns the trial with accumulators for outputs; for one that `accumulates`."""
+        return replace(self, accumulators=accumulators)  # type: ignore[type-var]
+
+    @abstractmethod
     def run(self, instance: Instance, grid: Grid, key: Array) -> Outcome:
         """Runs one seed; pure, for use under ``jit`` and ``vmap``.
 
@@ -77,9 +108,16 @@ class Trial(Protocol):
             grid: Recorded slots of the curves, not decreasing, the last the horizon.
             key: The seed's key.
         """
+        raise NotImplementedError
 
+    def run_batch(self, instance: Instance, grid: Array, key: Array) -> Outcome:
+        """Runs one seed of each of many trials; all arrays, the trial's too, are [trial, ...]."""
+        return jax.vmap(type(self).run)(self, instance, grid, key)
+
+    @abstractmethod
     def elements(self) -> int:
         """Returns how many (agent, arm) elements the loop holds for one seed."""
+        raise NotImplementedError
 
 
 def checked(function: str, value: ArrayLike, shape: tuple[int, ...], kinds: str) -> Array:

@@ -19,14 +19,14 @@ import numpy as np
 from jaxtyping import Array, Float, UInt32
 
 from fmab_jax.algorithms.base import ALGORITHMS, Algorithm
-from fmab_jax.algorithms.families.elimination import Elimination, EliminationTrial
+from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.algorithms.families.likelihood import LikelihoodElimination
 from fmab_jax.algorithms.families.messages import NoisyMessages
 from fmab_jax.algorithms.families.paper import PaperElimination
 from fmab_jax.analysis import theory
 from fmab_jax.analysis.epochs import pair_failure, plan_epochs
-from fmab_jax.draws import SplitArms
-from fmab_jax.elimination import Epoch
+from fmab_jax.elimination import EliminationTrial
+from fmab_jax.equations import Epoch
 from fmab_jax.parameters import UNSET, parameters_of
 from fmab_jax.parts.instances import TIE, BoundProblem, Instance
 from fmab_jax.parts.mechanisms.base import Mechanism
@@ -254,7 +254,7 @@ def _bound_likelihood(config: Config, gap: float) -> Tail | None:
     table = _plan_likelihood(config)
     if table is None:
         return None
-    is_shared = isinstance(trial.draws, SplitArms)
+    is_shared = trial.draws.shares_arms
     sharing = 1 if is_shared else M
     epochs, most = len(table.rewards), M * T * gap
     # Theorem 5 (b).
@@ -298,7 +298,7 @@ def _plan_likelihood(config: Config) -> _Epochs | None:
     trial: Any = config.trial
     T = float(config.horizon)
     M, K, params = float(config.problem.agents), config.problem.arms, trial.params
-    is_shared = isinstance(trial.draws, SplitArms)
+    is_shared = trial.draws.shares_arms
     # Pulls of all agents count where they share the arms out.
     slots = M * T if is_shared else T
     number = 64
@@ -347,7 +347,7 @@ def _follow_epochs(
 
     def make_epoch(number: Array, previous: Array, pulls: Array) -> Epoch:
         sizes = arms, arms, agents, reporting, horizon
-        return Epoch(number, *sizes, previous, pulls, pulls - previous, params)
+        return Epoch(number, *sizes, previous, params, pulls, pulls - previous)
 
     def step(previous: Array, number: Array) -> tuple[Array, tuple[Array, Array, Tilts]]:
         pulls = owner.pulls_per_arm(make_epoch(number, previous, previous))
@@ -511,7 +511,7 @@ def _count_first_pulls(config: Config, smallest_gap: Any) -> Any:
         else:
             found = _find_pulls(owner, mechanism, *arrays)
         pulls, budget = (np.asarray(x, np.float64) for x in found)
-    is_shared = isinstance(trial.draws, SplitArms)
+    is_shared = trial.draws.shares_arms
     each, most = (1, M * T) if is_shared else (M, T)
     # An epoch that the horizon ends is charged to all arms alike.
     counts = np.minimum(np.maximum(np.floor(pulls), 1.0), most // K)
@@ -531,8 +531,9 @@ def _find_pulls(
     """Returns the pulls of the first epoch, and the budget of rounds, by the equations."""
     params = owner.resolve_params(params, Instance(means, gaps, smallest_gap, ()))
     arms, zero = jnp.full((), float(len(gaps))), jnp.zeros(())
-    numbers = jnp.ones(()), arms, arms, *sizes, zero, zero, zero
-    return owner.pulls_per_arm(Epoch(*numbers, params, mechanism)), owner.budget(params)
+    numbers = jnp.ones(()), arms, arms, *sizes, zero
+    epoch = Epoch(*numbers, params, mechanism=mechanism)
+    return owner.pulls_per_arm(epoch), owner.budget(params)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -55,8 +55,10 @@ def run_trial(
         instance = problem.draw(key, grid[-1])
     with contract.refuse_errors(owner, tracing=True):
         outcome = trial.run(instance, grid, key)
-    accumulators, has_contexts = getattr(trial, "accumulators", ()), instance.contexts is not None
-    return contract.check_outcome(outcome, len(grid), name, accumulators, has_contexts=has_contexts)
+    has_contexts = instance.contexts is not None
+    return contract.check_outcome(
+        outcome, len(grid), name, trial.accumulators, has_contexts=has_contexts
+    )
 
 
 def run_many_trials(
@@ -70,7 +72,7 @@ def run_many_trials(
 
     Calls ``run_batch`` of trials that have one; the bits are equal.
     """
-    if not hasattr(trial, "run_batch"):
+    if not trial.runs_batches:
         return jax.vmap(run_trial)(trial, problem, grid, root_seed, seed)
     key = jax.vmap(keys.seed_key)(root_seed, seed)
     with contract.refuse_errors(type(problem.world or problem.law)):
@@ -80,7 +82,7 @@ def run_many_trials(
     owner, name = _find_owner(trial)
     with contract.refuse_errors(owner, tracing=True):
         outcome = trial.run_batch(instance, grid, key)
-    arguments = grid.shape[1], name, getattr(trial, "accumulators", ())
+    arguments = grid.shape[1], name, trial.accumulators
     return jax.vmap(lambda one: contract.check_outcome(one, *arguments))(outcome)
 
 
@@ -118,7 +120,7 @@ def count_table_rows(configs: int) -> int:
 
 def _find_owner(trial: Trial) -> tuple[type, str]:
     """Returns the class that must keep the contract of a trial, and its name."""
-    owner: type = getattr(trial, "algorithm", type(trial))
+    owner: type = trial.algorithm or type(trial)
     return owner, getattr(owner, "name", "") or owner.__name__
 
 

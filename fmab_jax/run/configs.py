@@ -105,7 +105,7 @@ class Config(NamedTuple):
     @property
     def result_bytes(self) -> int:
         """Bytes of one seed's results: series of regret, rounds and links, and a few numbers."""
-        series = 8 + 4 + 8 * bool(getattr(self.trial, "waits", True))
+        series = 8 + 4 + 8 * self.trial.waits
         output_bytes = (
             sum(self.bytes_of(output.dims) for output in self.outputs) + self.accumulator_bytes
         )
@@ -114,7 +114,7 @@ class Config(NamedTuple):
     @property
     def curve_bytes(self) -> int:
         """Bytes of one seed's curves in a sweep."""
-        waits = bool(getattr(self.trial, "waits", True))
+        waits = self.trial.waits
         return self.requested_points * (9 + 8 * waits) + 32 + self.accumulator_bytes
 
     def size(self, dim: str) -> int:
@@ -129,8 +129,7 @@ class Config(NamedTuple):
     @property
     def accumulator_bytes(self) -> int:
         """Bytes of one seed's accumulators in the loop."""
-        trial = self.trial
-        rows = getattr(trial, "accumulator_rows", 1)
+        rows = self.trial.accumulator_rows
         sizes = {"agent": rows, "time": len(self.grid), "arm": self.problem.arms}
         accumulators = record.collect_accumulators(self.outputs)
         return sum(8 * math.prod(sizes[dim] for dim in total.dims) for total in accumulators)
@@ -171,8 +170,7 @@ class Config(NamedTuple):
         """Estimates batches and memory of the trials; arguments as in `resources.estimate`."""
         trial = self.trial
         # If agents are alone, each one has curves in addition to its arms.
-        alone = getattr(trial, "alone", False)
-        curves = getattr(trial, "padded_agents", 0) * len(self.grid) if alone else 0
+        curves = trial.padded_agents * len(self.grid) if trial.alone else 0
         sizes = self.elements + curves, self.result_bytes
         return resources.estimate(*sizes, trials, devices, batch, lanes)
 
@@ -229,22 +227,23 @@ def bind(
         trial = algorithm.bind(
             problem, horizon, exchange=exchange, sum_agents=sum_agents, padded_agents=padded_agents
         )
-        if problem.world is not None and not getattr(trial, "follows_worlds", False):
+        if not isinstance(trial, Trial):
+            name, remedy = f"{type(algorithm).__name__}.bind", "derive the trial's class from it"
+            refuse(name, type(trial).__name__, "a fmab_jax.parts.trials.Trial", remedy)
+        if problem.world is not None and not trial.follows_worlds:
             allowed = f"left out with {algorithm.title or algorithm.name}"
             refuse("world", problem.world.text(), allowed, "its loop takes means as constant")
-        if problem.presence is not None and not getattr(trial, "follows_presences", False):
+        if problem.presence is not None and not trial.follows_presences:
             allowed = f"left out with {algorithm.title or algorithm.name}"
             refuse("presence", problem.presence.text(), allowed, "its loop hears every agent")
-        if isinstance(problem.world, ContextualWorld) and not getattr(
-            trial, "reads_contexts", False
-        ):
+        if isinstance(problem.world, ContextualWorld) and not trial.reads_contexts:
             allowed = f"left out with {algorithm.title or algorithm.name}"
             remedy = "only index policies act slot by slot, such as ucb1"
             refuse("world", problem.world.text(), allowed, remedy)
         trial = record.attach_accumulators(trial, outputs, algorithm.title or algorithm.name)
         # A trial of many agents takes longer to run than to compile.
         few = trial.elements() * problem.arms <= _FEW_ELEMENTS
-        use_fast_compile = fast_compile and few and bool(getattr(trial, "brief", False))
+        use_fast_compile = fast_compile and few and trial.brief
     requested_points = len(grid) if np.ndim(times) else int(np.asarray(times))
     padded = np.pad(grid, (0, _pad_points(requested_points) - len(grid)), mode="edge")
     arrays = problem.bind(padded_agents)

@@ -18,7 +18,7 @@ from arena_twins import mixing_steps
 import fmab_jax as fmab
 from fmab_jax.algorithms import base, dducb
 from fmab_jax.algorithms.families import index, slots
-from fmab_jax.elimination import Epoch
+from fmab_jax.equations import Epoch
 from fmab_jax.parts.exchanges import Viewer
 from fmab_jax.parts.instances import Instance
 from fmab_jax.sampling import keys, laplace

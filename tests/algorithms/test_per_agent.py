@@ -16,12 +16,12 @@ from sizes import SMALL
 
 import fmab_jax as fmab
 from experiments.audit import audit
-from fmab_jax import accounts, elimination
+from fmab_jax import elimination
 from fmab_jax.algorithms.families.messages import NoisyMessages
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.cli.main import main
 from fmab_jax.draws import ByAgent, Groups, OnReport, SplitArms, choose
-from fmab_jax.draws.base import Round
+from fmab_jax.equations import Epoch
 from fmab_jax.parameters import ViewKind, parameter
 from fmab_jax.parts.exchanges import Viewer
 from fmab_jax.parts.per_agent import PerAgent
@@ -29,6 +29,7 @@ from fmab_jax.sampling import keys
 from fmab_jax.sampling.scope import own_settings
 
 ALPHA, SEEDS, DELTA = 1e-6, 60_000, 1e-6
+BLANK = Epoch(*[()] * 8)
 LEAKS = (0.5, 4.0, 0.5, 4.0, 1.0)
 TEXT = "0.5x2,4x2,1x1"
 ALIKE = fmab.Problem([0.0, 1.0], agents=5)
@@ -63,8 +64,8 @@ def sample_noise(algorithm, problem, sum_agents, rounds=3):
         instance = bound.draw(key)
         bare = jax.tree.map(jnp.asarray, trial)
         bare = replace(bare, params=bare.algorithm.resolve_params(bare.params, instance))
-        losses = accounts.find_losses(instance)
-        state = accounts.start_run(bare, losses, jnp.zeros(0, jnp.int64))
+        accounts = elimination.open_accounts(bare, instance, jnp.zeros(0, jnp.int64), bare.horizon)
+        state = accounts.start(bare.draws.start_memory())
         draws = bare.draws
         arm = jnp.arange(2, dtype=jnp.uint32)
         # Each seed has constants of its own, or all would write into one table.
@@ -74,13 +75,11 @@ def sample_noise(algorithm, problem, sum_agents, rounds=3):
         zeros = {name: jnp.zeros((2, *shape)) for name, shape in draws.sums.items()}
         arms = {"alive": jnp.ones(2, bool), "arm": arm, **zeros, **fixed}
         for _ in range(rounds):
-            plan = elimination.plan_epoch(bare, state, key, bare.horizon)
-            sums, mean = draws.aggregate(arms, plan.round)
+            epoch = elimination.plan_epoch(bare, accounts, state, key)
+            sums, mean = draws.aggregate(arms, epoch)
             arms = {**arms, **sums}
-            state = state._replace(
-                number=plan.round.number, pulls=plan.round.pulls, memory=plan.memory
-            )
-        return (mean - wanted) * plan.round.pulls
+            state = state._replace(number=epoch.round_index, pulls=epoch.pulls, memory=epoch.memory)
+        return (mean - wanted) * epoch.pulls
 
     with own_settings():
         return np.asarray(jax.jit(jax.vmap(run))(jnp.arange(SEEDS, dtype=jnp.uint32))), trial.draws
@@ -597,15 +596,16 @@ def test_groups_of_agents_draw_numbers_of_their_own():
         key = keys.seed_key(jnp.uint32(0), jnp.uint32(5))
         instance = problem.bind().draw(key, jnp.int64(1000))
         rewards, noise = keys.stream_keys(key, jnp.int32(1), keys.REWARD, keys.NOISE)
-        one, pulls = jnp.int32(1), jnp.float64(400.0)
-        round_ = Round(one, pulls, pulls, jnp.int64(400 * arms), rewards, noise, jnp.float64(1.0))
+        one, pulls = jnp.float64(1.0), jnp.float64(400.0)
+        epoch = BLANK._replace(number=one, pulls=pulls, drawn=pulls, scale=one)
+        epoch = epoch._replace(reward_key=rewards, noise_key=noise)
         places = {"arm": jnp.arange(arms, dtype=jnp.uint32), "alive": jnp.ones(arms, bool)}
 
         @jax.jit
-        def sample(drawer, instance, round_):
-            return drawer.sample(places | drawer.compute_constants(instance), round_)
+        def sample(drawer, instance, epoch):
+            return drawer.sample(places | drawer.compute_constants(instance), epoch)
 
-        sums = sample(drawer, instance, round_)
+        sums = sample(drawer, instance, epoch)
     first, second = np.asarray(sums["rewards"]).T
     assert scipy.stats.pearsonr(first, second).pvalue > ALPHA
     assert first.std() > 1.0 and second.std() > 1.0
@@ -618,6 +618,6 @@ def test_agents_that_share_an_arm_are_counted_by_hand():
             slots = -(-active * pulls // agents)
             parts = np.arange(active * pulls).reshape(active, pulls) // slots
             arms = {"alive": jnp.ones(active, bool), "rank": jnp.arange(active, dtype=jnp.int32)}
-            round_ = Round(*[None] * 7)._replace(slots=jnp.int64(slots), fresh=jnp.float64(pulls))
-            found = SplitArms.count_parts(None, arms, round_)
+            epoch = BLANK._replace(slots=jnp.int64(slots), drawn=jnp.float64(pulls))
+            found = SplitArms.count_parts(None, arms, epoch)
             assert found.tolist() == [len({*row}) for row in parts.tolist()]

@@ -1,7 +1,6 @@
 """Elimination: explore the active arms equally for an epoch, aggregate, drop the worse arms.
 
-The equations of Algorithm 1 of arXiv 2111.01570, as functions that subclasses replace: pulls per
-epoch, radius, noise, memory of epochs, elimination. The loop is fmab_jax/elimination.py. The
+Subclasses replace the equations of fmab_jax/equations.py; the loop is fmab_jax/elimination.py. The
 exchange states who reports, how long agents wait and which links a round builds; the loop never
 looks inside a graph. It draws no single pull: an epoch needs one sum of rewards per (agent, arm),
 or per arm where agents sum out.
@@ -10,38 +9,25 @@ or per arm where agents sum out.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from fmab_jax import draws, elimination
-from fmab_jax.accounts import Aggregate as Aggregate
-from fmab_jax.accounts import BoundElimination
-from fmab_jax.accounts import Epoch as Epoch  # so that algorithms import from here
+from fmab_jax import draws
 from fmab_jax.algorithms.base import Algorithm, collect_numbers
-from fmab_jax.algorithms.families import alone
-from fmab_jax.draws import OnReport, SplitArms
+from fmab_jax.elimination import EliminationTrial
+from fmab_jax.equations import NUMBERS, Equations
 from fmab_jax.errors import refuse
 from fmab_jax.parts.exchanges import SERVER, Exchange
-from fmab_jax.parts.instances import Instance
 from fmab_jax.parts.mechanisms.base import Mechanism
 from fmab_jax.parts.mechanisms.laplace import LAPLACE
-from fmab_jax.parts.outputs import Accumulator
-from fmab_jax.parts.trials import Outcome
 from fmab_jax.records.problem import Problem
-from fmab_jax.sampling.shapes import STATIC, PerArm, PyTree, Reals, Scalar
+from fmab_jax.sampling.shapes import PerArm, Scalar
 
-# Fields of an epoch that may change from epoch to epoch.
-_CHANGING = tuple(name for name in Epoch._fields if name not in ("params", "mechanism"))
 # Each number of agents that share arms needs a noise law of its own, which takes time to fit.
 _MOST_SHARING = 1000
-# Agents that are drawn in sequence use less memory: this many count as one row of a batch.
-_IN_TURN = 12
 
 
 def is_clearly_behind(deficit: PerArm, radius: Scalar) -> Bool[Array, " arm"]:
@@ -50,7 +36,7 @@ def is_clearly_behind(deficit: PerArm, radius: Scalar) -> Bool[Array, " arm"]:
 
 
 @dataclass(frozen=True)
-class Elimination(Algorithm):
+class Elimination(Equations, Algorithm):
     """The family: an algorithm states `exchange` and its equations, as static functions of `Epoch`.
 
     Attributes:
@@ -59,12 +45,6 @@ class Elimination(Algorithm):
         sharing_flag: Name of the parameter that lets agents share the arms out.
         sums_securely: Whether the server sees only the sum over all agents, with one Laplace
             variable on it; otherwise each agent adds a variable.
-        elementwise: Whether `worse` judges each arm independently of the others.
-        lasting_scale: Whether `noise_scale` is the same in all epochs of a run.
-        precompute_fields: Fields of `Epoch` that `precompute` reads; all others are NaN for it.
-
-    The last three make runs faster. Each describes one function: a class that overrides the
-    function must state the attribute again, or it does not apply.
 
     Example:
         An oracle knows the smallest gap, and so the length of its epochs. It judges arms by the
@@ -120,9 +100,6 @@ class Elimination(Algorithm):
     remembers: ClassVar[bool] = True
     sums_securely: ClassVar[bool] = False
     sharing_flag: ClassVar[str] = "shares_arms"
-    elementwise: ClassVar[bool] = True
-    lasting_scale: ClassVar[bool] = True
-    precompute_fields: ClassVar[tuple[str, ...]] = _CHANGING
 
     @property
     def noise(self) -> Mechanism:
@@ -149,54 +126,9 @@ class Elimination(Algorithm):
         """Share of the largest and of the smallest messages that an aggregate drops."""
         return 0.0
 
-    @staticmethod
-    @abstractmethod
-    def pulls_per_arm(epoch: Epoch) -> Scalar:
-        """Returns S_r, at least S_{r-1} + 1; ``pulls`` and ``fresh`` are not set yet."""
-        raise NotImplementedError
-
-    @staticmethod
-    @abstractmethod
-    def radius(epoch: Epoch) -> Scalar:
-        """Returns the confidence radius of an aggregate."""
-        raise NotImplementedError
-
-    @staticmethod
-    def eliminates(deficit: PerArm, radius: Scalar) -> Bool[Array, " arm"]:
-        """Tells which arms leave, given the differences of their aggregates from the best one."""
-        return deficit >= 2.0 * radius
-
-    @classmethod
-    def precompute(cls, epoch: Epoch, radius: Scalar) -> PyTree:
-        """Computes, once per epoch, what `worse` reads as ``aggregate.precomputed``.
-
-        A pytree of arrays that do not depend on data.
-        """
-        return ()
-
-    @classmethod
-    def worse(cls, aggregate: Aggregate, epoch: Epoch) -> Bool[Array, " arm"]:
-        """Tells which arms leave, from the whole aggregate; by default calls `eliminates`."""
-        return cls.eliminates(aggregate.best - aggregate.mean, aggregate.radius)
-
-    @staticmethod
-    def noise_scale(epoch: Epoch) -> Scalar:
-        """Returns the scale of the Laplace noise on one agent's sum of an epoch's rewards."""
-        return jnp.zeros_like(epoch.number)
-
     def noise_ratios(self, exchange: Exchange) -> Float[np.ndarray, " agent"] | None:
         """Returns the scale of each agent's noise over `noise_scale`; None for one scale."""
         return None
-
-    @staticmethod
-    def resolve_params(params: dict[str, Reals], instance: Instance) -> dict[str, Reals]:
-        """Returns ``params`` for an instance; oracles read the instance here."""
-        return params
-
-    @staticmethod
-    def budget(params: dict[str, Reals]) -> Scalar | float:
-        """Returns the round budget R; infinity for none."""
-        return math.inf
 
     def make_trial(
         self,
@@ -233,7 +165,7 @@ class Elimination(Algorithm):
         return EliminationTrial(
             algorithm=type(self),
             elementwise=self._is_stated_for("elementwise", "worse", "eliminates"),
-            precompute_fields=_CHANGING if restated else self.precompute_fields,
+            precompute_fields=NUMBERS if restated else self.precompute_fields,
             mean_rows=1 if problem.homogeneous or exchange.alone else padded_agents,
             alone=exchange.alone,
             waits=exchange.wait > 0,
@@ -295,65 +227,3 @@ class Elimination(Algorithm):
             remedy = "clip rewards to a range (Problem.ratings), or pass epsilon=None"
             allowed = "None (no noise) where rewards have no range"
             refuse("epsilon", epsilon, allowed, remedy)
-
-
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class EliminationTrial(BoundElimination):
-    """An elimination algorithm bound to a problem, which runs seeds."""
-
-    algorithm: type[Elimination] = field(metadata=STATIC)
-
-    brief = True
-    follows_worlds = True
-    follows_presences = True
-
-    def with_accumulators(self, accumulators: tuple[Accumulator, ...]) -> EliminationTrial:
-        """Returns the trial with accumulators for outputs.
-
-        Raises:
-            ValueError: If agents share the arms out and an accumulator is by agent, because
-                the loop does not compute the pulls of each agent.
-        """
-        for accumulator in accumulators:
-            if isinstance(self.draws, SplitArms) and accumulator.by_agent:
-                allowed = f"left out with {self.algorithm.title}, whose agents share the arms out"
-                refuse(
-                    "outputs", accumulator.name, allowed, "what each agent pulls is not worked out"
-                )
-        return replace(self, accumulators=accumulators)
-
-    def run(self, instance: Instance, grid: Array, key: Array) -> Outcome:
-        """Runs one seed; arguments as in `Trial.run`."""
-        batch = jax.tree.map(lambda x: jnp.asarray(x)[None], (self, instance, grid, key))
-        trial, *inputs = batch
-        return jax.tree.map(lambda x: x[0], trial.run_batch(*inputs))
-
-    def run_batch(self, instance: Instance, grid: Array, key: Array) -> Outcome:
-        """Runs one seed of each of many trials; this trial's arrays have a leading trial axis."""
-        params = jax.vmap(self.algorithm.resolve_params)(self.params, instance)
-        trial = replace(self, params=params)
-        if not self.alone:
-            return elimination.run(trial, instance, grid, key, self.horizon)
-        split = jax.vmap(alone.split_agents, (0, 0, None, 0, 0))
-        local, keys, last = split(instance, key, self.padded_agents, self.agents, self.horizon)
-        trials, rows = last.shape
-        trial = replace(trial, agents=jnp.ones_like(self.agents))
-        trial, grid = jax.tree.map(lambda x: jnp.repeat(x, rows, axis=0), (trial, grid))
-        local, keys, last = jax.tree.map(
-            lambda x: x.reshape(trials * rows, *x.shape[2:]), (local, keys, last)
-        )
-        outcomes = elimination.run(trial, local, grid, keys, last)
-        outcomes = jax.tree.map(lambda x: x.reshape(trials, rows, *x.shape[1:]), outcomes)
-        combine = jax.vmap(alone.combine_outcomes, (0, None, None, 0, None))
-        return combine(
-            outcomes, instance.gaps.shape[1], self.padded_agents, self.agents, self.accumulators
-        )
-
-    def elements(self) -> int:
-        """Returns the number of rows of arms in the loop's state of one seed."""
-        draws = self.draws
-        # Agents in sequence take less memory; so do means of agents that are summed out.
-        in_turn = draws.real.size // _IN_TURN if isinstance(draws, OnReport) else 0
-        rows = max([1, in_turn, self.mean_rows // 6, *(x[0] for x in draws.sums.values() if x)])
-        return rows * max(1, self.padded_agents)

@@ -9,9 +9,9 @@ sum over them after every episode.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,11 +20,10 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from fmab_jax.algorithms.base import Algorithm, collect_numbers
-from fmab_jax.algorithms.families import alone
 from fmab_jax.algorithms.families.private import check_unit_rewards
 from fmab_jax.algorithms.families.slots import Params as Params
 from fmab_jax.algorithms.families.slots import State, pick
-from fmab_jax.parts import exchanges
+from fmab_jax.parts import alone, exchanges
 from fmab_jax.parts.exchanges import Exchange
 from fmab_jax.parts.instances import Instance
 from fmab_jax.parts.outputs import (
@@ -36,7 +35,7 @@ from fmab_jax.parts.outputs import (
     start_accumulators,
 )
 from fmab_jax.parts.rewards import Law
-from fmab_jax.parts.trials import Outcome, checked
+from fmab_jax.parts.trials import Outcome, Trial, checked
 from fmab_jax.records.problem import Problem
 from fmab_jax.sampling import arrays, keys, laplace
 from fmab_jax.sampling.curves import extend, step
@@ -178,7 +177,7 @@ class Episodes(Algorithm):
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class EpisodesTrial:
+class EpisodesTrial(Trial):
     """A policy of episodes bound to a problem.
 
     Attributes:
@@ -201,16 +200,13 @@ class EpisodesTrial:
     params: Params
     accumulators: tuple[Accumulator, ...] = field(default=(), metadata=STATIC)
 
-    follows_worlds: ClassVar[bool] = True
+    follows_worlds = True
+    accumulates = True
 
     @property
     def accumulator_rows(self) -> int:
         """Number of rows of an accumulator by agent."""
         return self.padded_agents
-
-    def with_accumulators(self, accumulators: tuple[Accumulator, ...]) -> EpisodesTrial:
-        """Returns the trial with accumulators for outputs."""
-        return replace(self, accumulators=accumulators)
 
     def elements(self) -> int:
         """Returns the number of rows of arms in the loop's state of one seed."""

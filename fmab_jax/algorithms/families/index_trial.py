@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ from fmab_jax.parts.outputs import (
 )
 from fmab_jax.parts.presences import BoundPresence, cut_neighbours
 from fmab_jax.parts.rewards import Law
-from fmab_jax.parts.trials import Outcome, checked
+from fmab_jax.parts.trials import Outcome, Trial, checked
 from fmab_jax.sampling import arrays, keys
 from fmab_jax.sampling.rare import anywhere, largest, store_once
 from fmab_jax.sampling.segments import find_segment
@@ -51,7 +51,7 @@ _CHOOSING, _TALKING, _RELEASING = keys.NOISE, keys.PARTICIPATION, keys.ALONE
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class IndexTrial:
+class IndexTrial(Trial):
     """An index policy bound to a problem.
 
     Attributes:
@@ -86,10 +86,11 @@ class IndexTrial:
     presence: BoundPresence | None = None
     counts_edges: bool = field(default=False, metadata=STATIC)
 
-    waits: ClassVar[bool] = False
-    follows_worlds: ClassVar[bool] = True
-    reads_contexts: ClassVar[bool] = True
-    follows_presences: ClassVar[bool] = True
+    waits = False
+    follows_worlds = True
+    reads_contexts = True
+    follows_presences = True
+    accumulates = True
 
     @property
     def counts_messages(self) -> bool:
@@ -100,10 +101,6 @@ class IndexTrial:
     def accumulator_rows(self) -> int:
         """Number of rows of an accumulator by agent."""
         return self.rows
-
-    def with_accumulators(self, accumulators: tuple[Accumulator, ...]) -> IndexTrial:
-        """Returns the trial with accumulators for outputs."""
-        return replace(self, accumulators=accumulators)
 
     @property
     def rows(self) -> int:

@@ -9,8 +9,9 @@ import numpy as np
 from jaxtyping import Float
 
 from fmab_jax.algorithms.base import check_equal_noise, list_unbounded
-from fmab_jax.algorithms.families.elimination import Elimination, Epoch, is_clearly_behind
+from fmab_jax.algorithms.families.elimination import Elimination, is_clearly_behind
 from fmab_jax.algorithms.families.private import Private, failure_parameter
+from fmab_jax.equations import Epoch
 from fmab_jax.errors import refuse
 from fmab_jax.parameters import UNSET, Real, ViewKind, Whole, parameter
 from fmab_jax.parts.exchanges import Exchange, View, Viewer

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 from fmab_jax.algorithms.families import schedule
-from fmab_jax.algorithms.families.elimination import EliminationTrial
 from fmab_jax.algorithms.families.messages import NoisyMessages, rounds_parameter
 from fmab_jax.algorithms.families.private import MAX_EPSILON
-from fmab_jax.elimination import Epoch
+from fmab_jax.elimination import EliminationTrial
+from fmab_jax.equations import Epoch
 from fmab_jax.errors import refuse
 from fmab_jax.parameters import UNSET, Flag, Real, Unset, parameter
 from fmab_jax.parts.exchanges import Exchange

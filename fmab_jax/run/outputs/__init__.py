@@ -156,18 +156,16 @@ def attach_accumulators(trial: Trial, outputs: Sequence[Output], title: str) -> 
     accumulators = collect_accumulators(outputs)
     if not accumulators:
         return trial
-    attach = getattr(trial, "with_accumulators", None)
-    if not callable(attach):
+    if not trial.accumulates:
         needy = next(output.name for output in outputs if output.accumulators)
         refuse("outputs", needy, f"left out with {title}", "its loop adds nothing up for outputs")
     for output in outputs:
         try:
-            attach(output.accumulators)
+            trial.with_accumulators(output.accumulators)
         except Refusal as error:
             # Users know the output, not its accumulators.
             raise Refusal("outputs", output.name, error.allowed, error.remedy) from None
-    extension: Trial = attach(accumulators)
-    return extension
+    return trial.with_accumulators(accumulators)
 
 
 def identity(output: Output) -> str:
