@@ -238,10 +238,8 @@ def plan_epochs(
         noise_free = common._replace(epsilon=jnp.float64(math.inf))
         ratio = schedule.shrink_ratio(jnp.float64(schedule_gap), jnp.float64(budget))
         target = np.asarray(jax.vmap(schedule.target_gap, (None, 0))(ratio, jnp.asarray(r)))
-        start = np.zeros_like(r)
-        fewest = _grow_pulls(
-            _map_epochs(schedule.pulls_per_arm, common, fewest_arms, r, target, start), r
-        )
+        inputs = schedule.pulls_per_arm, common
+        fewest = _grow_pulls(_map_epochs(*inputs, fewest_arms, r, target), r, T)
         radius_of = schedule.confidence_radius
         rewards = np.asarray(_map_epochs(radius_of, noise_free, most_arms, r, fewest))
         noise = np.asarray(_map_epochs(radius_of, common, most_arms, r, fewest)) - rewards
@@ -251,7 +249,7 @@ def plan_epochs(
         surviving = np.searchsorted(ordered, np.minimum.accumulate(4 * radius))
         arms = np.concatenate([[K], surviving[:-1]])
         active = np.maximum(arms, fewest_arms)
-        most = _grow_pulls(_map_epochs(schedule.pulls_per_arm, common, active, r, target, start), r)
+        most = _grow_pulls(_map_epochs(*inputs, active, r, target), r, T)
     table = Epochs(*(row[:number] for row in (target, arms, fewest, most, radius)))
     return Schedule(array, horizon, epsilon, budget, schedule_gap, float(ratio), table)
 
@@ -262,9 +260,11 @@ def _map_epochs(equation: Callable[..., Array], common: schedule.Setting, *rows:
     return jax.vmap(partial(equation, setting=common))(*rows)
 
 
-def _grow_pulls(pulls: Array, epoch: Float[np.ndarray, " epoch"]) -> Float[np.ndarray, " epoch"]:
-    """Returns S_r = max(ceil(S(r)), S_{r-1} + 1)."""
-    return np.maximum.accumulate(np.asarray(pulls) - epoch) + epoch
+def _grow_pulls(
+    pulls: Array, epoch: Float[np.ndarray, " epoch"], horizon: float
+) -> Float[np.ndarray, " epoch"]:
+    """Returns S_r = max(ceil(S(r)), S_{r-1} + 1); an S(r) beyond T counts as T + 1."""
+    return np.maximum.accumulate(np.clip(np.asarray(pulls), 1.0, horizon + 1.0) - epoch) + epoch
 
 
 def lai_robbins(means: ArrayLike, horizon: int, agents: int = 1, *, alone: bool = False) -> float:

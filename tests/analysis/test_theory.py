@@ -398,7 +398,7 @@ def test_crossover_is_where_the_schedule_turns(epoch, active, ratio):
         with jax.enable_x64(True):
             f64 = jax.numpy.float64
             common = {name: f64(value) for name, value in numbers.items()}
-            rest = f64(active), f64(epoch), f64(ratio**epoch), f64(0)
+            rest = f64(active), f64(epoch), f64(ratio**epoch)
             setting = schedule.Setting(epsilon=f64(epsilon), **common)
             return float(schedule.pulls_per_arm(*rest, setting))
 

@@ -148,7 +148,7 @@ class PaperElimination(NoisyMessages):
         """Returns S_r (line 4, section IV-B)."""
         ratio = schedule.shrink_ratio(epoch.params["schedule_gap"], epoch.params["rounds"])
         target = schedule.target_gap(ratio, epoch.number)
-        inputs = epoch.active, epoch.number, target, epoch.previous
+        inputs = epoch.active, epoch.number, target
         return schedule.pulls_per_arm(*inputs, *_get_setting(epoch))
 
     @staticmethod

@@ -52,22 +52,18 @@ def pulls_per_arm(
     active: Scalar,
     epoch: Scalar,
     target: Scalar,
-    previous: Scalar,
     setting: Setting,
     deviation: Scalar | None = None,
 ) -> Scalar:
-    """Returns S_r, the pulls per active arm and agent up to and including epoch r.
+    """Returns S_r, the pulls per active arm and agent up to and including epoch r, of a long epoch.
 
     S(r) = max(8 log(8 a r^2 T) / (N Dt^2), 8 r sqrt(2 log(8 K r^2 T)) / (N^1.5 epsilon Dt)),
-    rounded up, and at least one more than before (Algorithm 1, line 4; section IV-B). Values past
-    the horizon are cut to ``horizon + 1`` more than before: such an epoch never ends, and its true
-    length need not be representable.
+    rounded up (Algorithm 1, line 4; section IV-B). The loop raises it to one more than before.
 
     Args:
         active: Arms a still in play at the epoch's start.
         epoch: r = 1, 2, ...
         target: Dt, the target gap of this epoch.
-        previous: S_{r-1}.
         setting: Its scale multiplies the terms by scale^2 and scale, so that C(r) stays in the same
             ratio to the target gap.
         deviation: Of a round's sum of noises, for noise that is not Laplace; its r-fold takes the
@@ -81,8 +77,7 @@ def pulls_per_arm(
     )
     if deviation is not None:
         privacy = scale * (4.0 * r * deviation / (n * dt))
-    longest = previous + horizon + 1.0
-    return jnp.clip(jnp.ceil(jnp.maximum(reward, privacy)), previous + 1.0, longest)
+    return jnp.ceil(jnp.maximum(reward, privacy))
 
 
 def confidence_radius(
