@@ -23,8 +23,7 @@ from experiments.verdicts import HOLDS, LOOSENESS, Measured
 from fmab_jax.analysis.words import write_count
 from fmab_jax.cli import main
 from fmab_jax.files import whole_file
-from fmab_jax.run.outputs import optional_outputs
-from fmab_jax.run.outputs.standard import STANDARD
+from fmab_jax.parts.outputs import OUTPUTS, STANDARD
 
 ROOT = Path(__file__).parents[1]
 BEGIN, END = "<!-- written by python -m experiments pages: {} -->", "<!-- end -->"
@@ -528,7 +527,7 @@ def _algorithm_names() -> list[str]:
 def _outputs(_: Numbers) -> str:
     """The table of variables of a result."""
     lines = []
-    for output in (*STANDARD, *optional_outputs().values()):
+    for output in (*STANDARD, *OUTPUTS.by_name().values()):
         when = "always" if output in STANDARD else f"`--outputs {output.name}`"
         over = ", ".join(("seed", *output.dims))
         lines.append((f"`{output.name}`", over, output.label, output.units, when))

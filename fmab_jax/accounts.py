@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Int
 from fmab_jax.draws.base import Arms
 from fmab_jax.equations import Epoch
 from fmab_jax.parts.instances import Instance
-from fmab_jax.parts.outputs import (
+from fmab_jax.parts.outputs.base import (
     Accumulator,
     Stretch,
     accumulate_segments,

@@ -72,14 +72,15 @@ def line_of(case: Case) -> str:
     it is not refused in one line, or writes a file; AttributeError if a program would be compiled.
     """
     from fmab_jax.algorithms.base import ALGORITHMS
-    from fmab_jax.run import compilation, outputs
+    from fmab_jax.parts.outputs import OUTPUTS
+    from fmab_jax.run import compilation
 
     inputs: set[str] = set()
     with (
         tempfile.TemporaryDirectory() as folder,
         contextlib.chdir(folder),
         mock.patch.object(compilation, "compile_program", mock.Mock(side_effect=AssertionError)),
-        mock.patch.object(outputs, "plugin_modules", list),
+        mock.patch.object(OUTPUTS, "loaded", {}),
     ):
         if case.door == "python":
             line = refused(eval, case.input, _names(inputs))

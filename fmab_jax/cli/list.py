@@ -70,12 +70,10 @@ def _print_algorithms() -> None:
 
 
 def _print_outputs() -> None:
-    from fmab_jax.parts.outputs import Reduce
-    from fmab_jax.run.outputs import optional_outputs
-    from fmab_jax.run.outputs.standard import STANDARD
+    from fmab_jax.parts.outputs import OUTPUTS, STANDARD, Reduce
 
     rows = []
-    optional_rows = [(output, f"--outputs {output.name}") for output in optional_outputs().values()]
+    optional_rows = [(output, f"--outputs {output.name}") for output in OUTPUTS.by_name().values()]
     for output, when in [*((output, "always") for output in STANDARD), *optional_rows]:
         over = ", ".join(("seed", *output.dims))
         if isinstance(output, Reduce):

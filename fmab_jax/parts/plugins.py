@@ -138,19 +138,6 @@ def import_sources(sources: Iterable[Source]) -> None:
             _execute(Source(name, path, content, tuple(Helper(*helper) for helper in helpers)))
 
 
-def plugin_modules() -> list[ModuleType]:
-    """Returns the plug-ins that this process has imported, in order."""
-    files = [sys.modules[name] for name in _sources if name in sys.modules]
-    return [*files, *_modules.values()]
-
-
-def forget_plugin(module: ModuleType) -> None:
-    """Removes a refused plug-in from the registries."""
-    for registry in (_sources, _modules):
-        for name in [name for name in registry if sys.modules.get(name) is module]:
-            del registry[name]
-
-
 def imported(path: Path) -> ModuleType:
     """Imports a file, once for each content of the file and its helpers."""
     content, place = path.read_bytes(), path.resolve()

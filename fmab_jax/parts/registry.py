@@ -24,7 +24,6 @@ import jax
 import numpy as np
 
 from fmab_jax.errors import (
-    PlainText,
     Refusal,
     check_frozen_class,
     did_you_mean,
@@ -128,7 +127,7 @@ class Registry(Generic[T]):
         REGISTRIES.append(self)
 
     @functools.cached_property
-    def shipped(self) -> dict[str, type[T]]:
+    def shipped(self) -> dict[str, Any]:
         """The folder's parts by name."""
         folder = pkgutil.iter_modules(importlib.import_module(self.package).__path__)
         names = [f"{self.package}.{module.name}" for module in folder if not module.ispkg]
@@ -148,9 +147,9 @@ class Registry(Generic[T]):
         by_name = self.by_name() if parts is None else parts
         # Names of this package's parts stay theirs, whatever a plug-in calls its classes.
         owners = list(by_name.values())[::-1]
-        by_class = {owner.__name__: owner for owner in owners}
+        by_class = {owner.__name__: owner for owner in owners if isinstance(owner, type)}
         # An algorithm is exported under the name of its file.
-        by_file = {owner.__module__.rpartition(".")[2]: owner for owner in owners}
+        by_file = {owner.__module__.rpartition(".")[2]: owner for owner in by_class.values()}
         return {**by_class, **by_file, **by_name}
 
     def is_taken(self, owner: type[T]) -> bool:
@@ -291,12 +290,11 @@ def load_plugin(spec: str) -> list[Any]:
     with foreign_refused("plugin", spec, "a file or module that can be imported"):
         module = imported(path) if path.suffix == ".py" else imported_module(spec)
     kinds = [(registry, registry.list_parts(module)) for registry in REGISTRIES]
-    for _, parts in kinds:
+    for registry, parts in kinds:
         for first, second in combinations(parts, 2):
             if first.name == second.name:
-                both = f"{first.name!r} of {first.__qualname__} and of {second.__qualname__}"
-                allowed = f"the name of one class of {spec}"
-                refuse("name", PlainText(both), allowed, "rename one of them")
+                allowed = f"the name of one {registry.noun} of {spec}"
+                refuse("name", first.name, allowed, "rename one of them")
     if not any(parts for _, parts in kinds):
         bases = tuple(registry.base for registry in REGISTRIES)
         for owner_without_name in defined_in(module, bases, is_named=False):
@@ -309,7 +307,8 @@ def load_plugin(spec: str) -> list[Any]:
             registry.check_part(part, spec)
     for registry, parts in kinds:
         for part in parts:
-            source_digest(part)  # cached now, because the files may change later
+            if isinstance(part, type):
+                source_digest(part)  # cached now, because the files may change later
         registry.loaded |= {part.name: part for part in parts}
     return next(parts for registry, parts in kinds if registry.kind == "algorithms")
 

@@ -11,13 +11,13 @@ from jaxtyping import Array
 
 from fmab_jax.analysis import device_summary, summary
 from fmab_jax.parts.outputs import FIELDS, Output, Reduce
+from fmab_jax.parts.outputs.standard import NUMBERS, list_standard, refuse_absent
 from fmab_jax.parts.worlds import ContextualWorld
 from fmab_jax.run import batches, resources
 from fmab_jax.run.batches import TrialResults, Trials
 from fmab_jax.run.compilation import Sizes
 from fmab_jax.run.configs import Config
 from fmab_jax.run.outputs import collect_accumulators, compute_output, is_shipped
-from fmab_jax.run.outputs.standard import NUMBERS, list_standard, refuse_absent
 from fmab_jax.run.reductions import LEAST_SEEDS, check_merging, reduce_seeds
 from fmab_jax.sampling.scope import own_settings
 from fmab_jax.sweeps.chunks import KINDS, state_name

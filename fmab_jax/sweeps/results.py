@@ -14,9 +14,9 @@ from xarray.core import indexing
 from fmab_jax.errors import flag, format_quantity, refuse
 from fmab_jax.files import check_path
 from fmab_jax.parts.outputs import Output
+from fmab_jax.parts.outputs.standard import STANDARD, list_standard, refuse_absent
 from fmab_jax.run import netcdf, schema
 from fmab_jax.run.outputs import collect_accumulators, compute_output, from_study
-from fmab_jax.run.outputs.standard import STANDARD, list_standard, refuse_absent
 from fmab_jax.sweeps.chunks import Results, as_slice
 from fmab_jax.sweeps.claims import header_in
 from fmab_jax.sweeps.grid import SHARED, Grid

@@ -11,8 +11,8 @@ import xarray as xr
 from fmab_jax.analysis import summary
 from fmab_jax.analysis.budgets import find_tail
 from fmab_jax.parts.outputs import Reduce
+from fmab_jax.parts.outputs.standard import list_standard
 from fmab_jax.run import schema
-from fmab_jax.run.outputs.standard import list_standard
 from fmab_jax.run.reductions import finish_reduction
 from fmab_jax.sweeps.chunks import Results
 from fmab_jax.sweeps.grid import Grid

@@ -18,9 +18,9 @@ import fmab_jax as fmab
 from fmab_jax.algorithms.base import ALGORITHMS, load_plugin
 from fmab_jax.parameters import UNSET, parameters_of
 from fmab_jax.parts import plugins
-from fmab_jax.parts.outputs import Accumulator, Record
+from fmab_jax.parts.outputs import OUTPUTS, Accumulator, Record
+from fmab_jax.parts.outputs.pulls import PULLS
 from fmab_jax.run import configs, outputs, resources
-from fmab_jax.run.outputs.pulls import PULLS
 from fmab_jax.sweeps.exports import tidy_tables
 
 ROOT = Path(__file__).parents[2]
@@ -340,7 +340,7 @@ PLUG = """
 import functools
 
 import fmab_jax as fmab
-from fmab_jax.run.outputs.pulls import PULLS
+from fmab_jax.parts.outputs.pulls import PULLS
 
 TRIED = fmab.Output(
     "arms_tried", "arms pulled", "arms", lambda r: (r["pulls"] > 0).sum(-1),
@@ -371,14 +371,13 @@ def test_an_output_of_a_plug_in_is_known_by_its_name(tmp_path, monkeypatch):
     load_plugin(str(path))
     refuses("outputs='arms_tried': must be known here", fmab.open_sweep, folder)
     path.write_text(PLUG.replace("arms_tried", "pulls"))
-    load_plugin(str(path))
-    refuses("plugin='pulls': must be the name of no other output", outputs.optional_outputs)
+    refuses("plugin='pulls': must be the name of no other output", load_plugin, str(path))
 
 
 def test_the_index_is_one_where_nobody_has_regret():
     """Would catch 0 / 0 where all agents play the best arm all along."""
     regret = np.zeros((2, 3, 4))
-    output = outputs.optional_outputs()["fairness"]
+    output = OUTPUTS.by_name()["fairness"]
     record = Record({"regret_by_agent": regret}.__getitem__, {"agents": 3}, output.accumulators)
     of = output.of
     assert of(record).tolist() == [1, 1]
@@ -450,7 +449,7 @@ def test_an_output_that_breaks_a_promise_is_refused(name, tmp_path, monkeypatch)
     with pytest.raises(ValueError, match=f"^own.*{line}"):
         fmab.simulate(fmab.cdp_mab(1.0), DRAWN, 1500, 8, times=7, outputs=[own(of)])
     # As an output of a plug-in, in a store.
-    monkeypatch.setattr(outputs, "optional_outputs", lambda: {"own": own(of)})
+    monkeypatch.setitem(OUTPUTS.loaded, "own", own(of))
     with pytest.raises(ValueError, match=f"^own.*{line}"):
         fmab.sweep(fmab.cdp_mab(1.0), DRAWN, outputs=["own"], store=tmp_path / "s", **SHORT)
     assert not list((tmp_path / "s" / "chunks").iterdir())

@@ -6,8 +6,7 @@ import sizes
 
 import fmab_jax as fmab
 from fmab_jax.errors import Refusal
-from fmab_jax.parts.outputs import Accumulator
-from fmab_jax.run import outputs
+from fmab_jax.parts.outputs import OUTPUTS, Accumulator
 
 
 def own(of, accumulator):
@@ -41,7 +40,7 @@ def test_an_accumulator_of_another_shape_is_the_plug_ins_fault(
     """Would catch a wrong shape that is reported as damage of the store, or is cut to fit."""
     accumulator = Accumulator("g", dims, start, add, lambda value: value)
     output = own(lambda record: record["g"].reshape(len(record["g"]), -1)[:, 0], accumulator)
-    monkeypatch.setattr(outputs, "optional_outputs", lambda: {"own": output})
+    monkeypatch.setitem(OUTPUTS.loaded, "own", output)
     size = dict(horizon=40, seeds=2, times=4, outputs=["own"], store=tmp_path / "s")
     pattern = (
         f"^g breaks the contract of accumulators: An accumulator starts as arrays, .* Seen: {line}"

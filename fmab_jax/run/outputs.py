@@ -1,19 +1,14 @@
-"""The outputs of a run, and their registry.
+"""The outputs of a run: requests for them, their identity in a study, and their values.
 
 An output is computed on the host from the records of trials: fields of an `Outcome`, and
-accumulators, which the loops compute only if an output that needs them. A file of this folder
-that defines an `Output`
-registers it; users pass their outputs to `simulate` or `sweep`.
+accumulators, which the loops compute only for an output that needs them.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
 import math
-import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import ModuleType
 
 import numpy as np
 from jaxtyping import Array
@@ -21,11 +16,18 @@ from numpy.typing import ArrayLike
 
 from fmab_jax.errors import PlainText, Refusal, did_you_mean, refuse
 from fmab_jax.parameters import VIEWS
-from fmab_jax.parts.outputs import OF_RESULTS, Accumulator, Output, Record, Reduce
-from fmab_jax.parts.plugins import code_digest, forget_plugin, plugin_modules
+from fmab_jax.parts.outputs import (
+    OF_RESULTS,
+    OUTPUTS,
+    STANDARD,
+    Accumulator,
+    Output,
+    Record,
+    Reduce,
+)
+from fmab_jax.parts.plugins import code_digest
 from fmab_jax.parts.trials import Trial
 from fmab_jax.run import contract, schema
-from fmab_jax.run.outputs.standard import STANDARD
 from fmab_jax.run.reductions import check_initial_state
 
 Facts = Mapping[str, int | str | np.ndarray]
@@ -63,37 +65,6 @@ _RESERVED_NAMES = {
 }
 
 
-def optional_outputs() -> dict[str, Output]:
-    """Returns the outputs that users can request, by name.
-
-    These are the outputs of this folder and of loaded plug-ins.
-
-    Raises:
-        ValueError: If a plug-in takes the name of another output.
-    """
-    outputs = dict(_load_shipped())
-    names = {*outputs, *(output.name for output in STANDARD)}
-    for module in plugin_modules():
-        for output in _list_outputs(module):
-            if output not in _load_shipped().values() and output.name in names:
-                forget_plugin(module)
-                refuse("plugin", output.name, "the name of no other output", "rename it")
-            outputs[output.name] = output
-    return outputs
-
-
-def _list_outputs(module: ModuleType) -> list[Output]:
-    """Returns the outputs of a module without the standard ones."""
-    return [x for x in vars(module).values() if isinstance(x, Output) and x not in STANDARD]
-
-
-@functools.cache
-def _load_shipped() -> dict[str, Output]:
-    names = sorted(file.name for file in pkgutil.iter_modules(__path__))
-    modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
-    return {output.name: output for module in modules for output in _list_outputs(module)}
-
-
 def resolve(requests: object) -> tuple[Output, ...]:
     """Returns requested outputs, given by name or as `Output`.
 
@@ -104,7 +75,7 @@ def resolve(requests: object) -> tuple[Output, ...]:
     if isinstance(requests, str) or not isinstance(requests, (list, tuple)):
         refuse("outputs", requests, "a list of outputs", remedy)
     outputs: list[Output] = []
-    reserved, available = RESULT_NAMES | _RESERVED_NAMES, optional_outputs()
+    reserved, available = RESULT_NAMES | _RESERVED_NAMES, OUTPUTS.by_name()
     axes: dict[str, object] = {}
     for item in requests:
         output = available.get(item, item) if isinstance(item, str) else item
@@ -116,7 +87,7 @@ def resolve(requests: object) -> tuple[Output, ...]:
         if output in outputs:
             refuse("outputs", output.name, "named once", "drop one of them")
         name, names = output.name, {output.name, *derive_names([output.name])}
-        is_foreign = _load_shipped().get(name, output) is not output
+        is_foreign = OUTPUTS.shipped.get(name, output) is not output
         if is_foreign or names & reserved or name in axes or name.startswith("links_"):
             refuse("Output.name", name, _NAME_WANTED, "rename it")
         if "meter" in output.dims:
@@ -170,7 +141,7 @@ def attach_accumulators(trial: Trial, outputs: Sequence[Output], title: str) -> 
 
 def identity(output: Output) -> str:
     """Returns an output's identity: its name, and a digest of its source if it is not shipped."""
-    if output is _load_shipped().get(output.name):
+    if output is OUTPUTS.shipped.get(output.name):
         return output.name
     functions: list[Callable[..., object]] = [
         output.of,
@@ -195,7 +166,7 @@ def from_study(identities: Sequence[str]) -> tuple[Output, ...]:
     Raises:
         ValueError: If an output belongs to a plug-in that is not loaded or has changed.
     """
-    available = {identity(output): output for output in optional_outputs().values()}
+    available = {identity(output): output for output in OUTPUTS.by_name().values()}
     for text in identities:
         if text not in available:
             remedy = "load the plug-in that defines it, as it was"
@@ -205,7 +176,7 @@ def from_study(identities: Sequence[str]) -> tuple[Output, ...]:
 
 def is_shipped(output: Output) -> bool:
     """Tells whether this package defines an output; by name, because processes have copies."""
-    return output.name in _load_shipped() or output.name in {standard.name for standard in STANDARD}
+    return output.name in OUTPUTS.shipped or output.name in {standard.name for standard in STANDARD}
 
 
 def compute_output(
@@ -233,7 +204,7 @@ def compute_output(
     if is_shipped(output):
         recorded = np.asarray(output.of(Record(arrays, facts, output.accumulators)))
         # Optional outputs are float64, which has a NaN for missing values.
-        is_optional = output.name in _load_shipped()
+        is_optional = output.name in OUTPUTS.shipped
         return recorded.astype(np.float64, copy=False) if is_optional else recorded
     sizes, field = tuple(map(size, output.dims)), f"{output.name}.of"
     facts = {**facts, "links": _lock(facts["links"])}

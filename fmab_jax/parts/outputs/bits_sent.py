@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fmab_jax.parts.outputs import Output
-from fmab_jax.run.outputs.standard import NUMBERS
+from fmab_jax.parts.outputs.base import Output
+from fmab_jax.parts.outputs.standard import NUMBERS
 
 BITS_SENT = Output(
     "bits_sent",

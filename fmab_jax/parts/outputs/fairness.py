@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fmab_jax.parts.outputs import Output, Record
-from fmab_jax.run.outputs.regret_by_agent import ACCUMULATOR
+from fmab_jax.parts.outputs.base import Output, Record
+from fmab_jax.parts.outputs.regret_by_agent import ACCUMULATOR
 
 
 def _jain(record: Record) -> np.ndarray:

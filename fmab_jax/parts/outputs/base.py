@@ -280,7 +280,7 @@ class Output:
         How many of its arms an agent has pulled at all, as an output of one's own:
 
         >>> import fmab_jax as fmab
-        >>> from fmab_jax.run.outputs.pulls import PULLS
+        >>> from fmab_jax.parts.outputs.pulls import PULLS
         >>> tried = fmab.Output(
         ...     "arms_tried", "arms that were pulled", "arms",
         ...     lambda record: (record["pulls"] > 0).sum(-1), accumulators=PULLS.accumulators,
