@@ -347,7 +347,7 @@ def parse_number(text: str) -> int | float | None:
     number, digits = float(text), match["digits"]
     if digits is None:
         return number
-    if text.lstrip("+-").isdecimal():
+    if text.lstrip("+-").isdecimal() and len(text) < 4000:  # Python refuses longer ones
         return int(text)
     if math.isinf(number) or (number == 0 and digits.strip("0.")):
         return None

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -277,8 +279,8 @@ def from_table(
     table, sources = join_tables(path, {"users": users, "items": items}, names)
     rows, points, dropped, parts = _select_rows(table, names, points, split)
     counts, left_out = _count_ratings(rows, parts, names, least, most_arms)
-    agents = tables.order_labels("path", table.name, counts["agent"].unique(), "agent")
-    arms = tables.order_labels("path", table.name, counts["arm"].unique(), "arm")
+    agents = _order_labels(table.name, counts["agent"].unique(), "agent")
+    arms = _order_labels(table.name, counts["arm"].unique(), "arm")
     members, agent_text = None, f"of {agent}"
     if groups is not None:
         members = _group_agents(counts, agents, arms, points, groups, groups_seed)
@@ -340,6 +342,17 @@ def _refuse_gaps(names: Sequence[str], gaps: Sequence[tuple[str, str]], cells: i
     )
     allowed = f"'arm', since {len(gaps):,} of {cells:,} cells have no rating ({cell_text})"
     refuse("fill", None, allowed, "or have fewer agents (groups) or fewer arms (most_arms)")
+
+
+def _order_labels(table: str, labels: Iterable[str], name: str) -> list[str]:
+    """Returns labels in numerical order if all are whole numbers, else in that of texts."""
+    labels = list(labels)
+    whole = all(re.fullmatch(r"[0-9]{1,18}", label) for label in labels)
+    if all(tables.plain_number(label) is not None for label in labels):
+        if len(set(map(Decimal, labels))) != len(labels):
+            remedy = "two labels are the same number: write it in one way"
+            refuse("path", table, f"one label per {name}", remedy)
+    return sorted(labels, key=int) if whole else sorted(labels)
 
 
 # --- rows and counts ---

@@ -1,28 +1,28 @@
-"""Tables of means and of ratings, from CSV and NPZ files."""
+"""Tables from CSV and NPZ files: means or ratings of a problem, and numbers by agent."""
 
 from __future__ import annotations
 
-import csv
 import io
 import math
-import re
-from collections.abc import Iterable, Sequence
-from decimal import Decimal
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fmab_jax.errors import describe_error, format_quantity, refuse
+from fmab_jax.errors import describe_error, parse_number, refuse
 from fmab_jax.files import check_path, read_input
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MAX_CELLS = 1 << 27
 """Most probabilities of a table of ratings."""
 
 _MOST_BYTES = 1 << 30
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
-# A number that a spreadsheet shortened: several long numbers may have become one.
-_SHORTENED = re.compile(r"[+-]?[0-9]\.[0-9]+E\+[0-9]{2,}")
+# First columns of these names count the rows.
+_COUNTERS = ("", "index", "agents", "id")
+_ALONE = "save them as to_csv(index=False, header=False) does, and write means as 1.0, not 1"
 
 
 class Table(NamedTuple):
@@ -51,69 +51,80 @@ def read(path: object, agents: int | None = None) -> Table:
     kind = path.suffix.lower()
     if kind not in (".csv", ".npz"):
         refuse("means", str(path), "a .csv or .npz file", "convert it")
-    content = read_input(path, "means", _MOST_BYTES)
-    return _read_csv(path, content) if kind == ".csv" else _read_npz(path, content)
+    return _read_means(path, agents) if kind == ".csv" else _read_npz(path)
 
 
-def _read_csv(path: Path, content: bytes) -> Table:
-    """Reads means; a first line of only texts is a header."""
+def read_cells(
+    path: Path, field: str, agents: int | None = None
+) -> tuple[list[str], pd.DataFrame, bool]:
+    """Reads a CSV file as texts, in the order of its column ``agent`` if it has one.
+
+    A first line is a line of names if it has no number, or the name ``agent``.
+
+    Args:
+        path: The file.
+        field: The argument's public name.
+        agents: Number of agents that a column ``agent`` must have; None for that of the rows.
+
+    Returns:
+        The names of the other columns, none without a line of names; their stripped cells, indexed
+        by the number of the line; and whether a cell stands in quotes.
+
+    Raises:
+        ValueError: If it cannot be read, or the column ``agent`` does not number the rows.
+    """
+    import pandas as pd  # takes half a second, which a study without files does not need
+
+    content = read_input(path, field, _MOST_BYTES)
     try:
-        lines_of_text = list(io.StringIO(content.decode("utf-8-sig"), newline=""))
-        reader = csv.reader(lines_of_text, strict=True)
-        lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
-    except (UnicodeDecodeError, csv.Error) as error:
-        refuse(
-            "means", str(path), "a CSV file in UTF-8", f"save it again ({describe_error(error)})"
-        )
-    lines = [(number, row) for number, row in lines if any(row)]
-    first = lines[0][1] if lines else []
-    if sorted(cell.lower() for cell in first) == ["agent", "arm", "value"]:
-        refuse("means", str(path), "means, not ratings", "make a problem with ratings.from_table")
-    has_header = all(map(_is_text, first))
-    if not lines[has_header:]:
-        reason = "it has a line of names alone" if lines else "the file is empty"
-        remedy = f"{reason}: write a row per agent, or one for all, and a column per arm"
-        refuse("means", str(path), "a table of means", remedy)
-    alone = _describe_saving(first)
-    allowed = "means alone, without a line or a column that counts the others"
-    if len(first) > 1 and not first[0] and _is_count(first[1:]):
-        refuse("means", str(path), allowed, alone)
-    rows = [_parse_means(path, number, row, first, alone) for number, row in lines[has_header:]]
-    column = [row[0] for _, row in lines[has_header:]]
+        text = io.StringIO(content.decode("utf-8-sig").lstrip("\r\n"), newline="")
+        options = {"header": None, "dtype": str, "na_filter": False, "skip_blank_lines": False}
+        cells = pd.read_csv(text, **options).map(str.strip)
+    except pd.errors.EmptyDataError:
+        refuse(field, str(path), "a table", "the file is empty")
+    except ValueError as error:  # pandas' errors of parsing, and other encodings
+        remedy = f"save it again ({describe_error(error)})"
+        refuse(field, str(path), "a CSV file in UTF-8, all rows equally long", remedy)
+    cells.index += 1
+    cells = cells[(cells != "").any(axis=1)]
+    first = cells.iloc[0].tolist() if len(cells) else []
+    labels = [cell.lower() for cell in first]
+    has_names = "agent" in labels or all(map(_is_text, first))
+    names, cells = (first, cells.iloc[1:]) if has_names else ([], cells)
+    if "agent" in labels and len(cells):
+        place = labels.index("agent")
+        column = cells.pop(place)
+        names = names[:place] + names[place + 1 :]
+        numbers = np.array([int(x) if x.isdecimal() and len(x) < 9 else -1 for x in column])
+        count, least = len(numbers) if agents is None else agents, numbers.min()
+        if least < 0 or sorted(numbers - min(least, 1)) != list(range(count)):
+            allowed = f"a file whose column agent has 0 to {count - 1}, or 1 to {count}, each once"
+            refuse(field, str(path), allowed, "number the agents; ratings go to ratings.from_table")
+        cells = cells.iloc[np.argsort(numbers)]
+    if cells.empty:
+        refuse(field, str(path), "a table with numbers", "write rows below the names")
+    return names, cells, b'"' in (content.partition(b"\n")[2] if has_names else content)
+
+
+def _read_means(path: Path, agents: int | None) -> Table:
+    names, cells, is_quoted = read_cells(path, "means", agents)
+    rows = cells.to_numpy().tolist()
+    means = [[plain_number(cell) for cell in row] for row in rows]
+    for line, row, numbers in zip(cells.index, rows, means, strict=True):
+        if None in numbers:
+            remedy = f"mend {row[numbers.index(None)][:20]!r}, or give means alone: {_ALONE}"
+            allowed = "plain decimal numbers, separated by commas"
+            refuse("means", f"{path}, line {line}", allowed, remedy)
+    array = np.array(means, float)
     # The first column of a single row may be a mean of 1 or 0.
-    counts_rows = (len(column) > 1 or has_header) and _is_count(column)
-    if first[0].lower() in ("index", "agent", "agents", "id"):
-        counts_rows = all(row[0].is_integer() for row in rows)
-    counts_rows &= len(first) > 1 and all(0 <= mean <= 1 for row in rows for mean in row[1:])
-    # Quotes around only the first cell or line make it names.
-    quotes, last = (lines_of_text[lines[n][0] - 1].count('"') for n in (has_header, -1))
-    is_named = has_header and not first[0] or 0 < quotes < 2 * len(first) or quotes > last
-    if counts_rows or is_named or _is_count(first):
-        refuse("means", str(path), allowed, alone)
-    return Table(np.array(rows))
-
-
-def _describe_saving(first: Sequence[str]) -> str:
-    """Returns how pandas saves means alone, given the first line that it has saved."""
-    # Names of arms may stay; numbers would be means.
-    has_numbers = _is_count(first[1:] if len(first) > 1 and not _is_count(first) else first)
-    options = "index=False" + ", header=False" * has_numbers
-    return f"save them as to_csv({options}) does, and write means as 1.0, not 1"
-
-
-def _parse_means(
-    path: Path, number: int, row: Sequence[str], first: Sequence[str], alone: str
-) -> list[float]:
-    location, width = f"{path}, line {number}", len(first)
-    if len(row) != width:
-        allowed = f"a row of {format_quantity(width, 'cell')}, as the first one, not {len(row)}"
-        refuse("means", location, allowed, f"give means alone: {alone}")
-    values = [plain_number(cell) for cell in row]
-    means = [value for value in values if value is not None]
-    if len(means) < width:
-        remedy = f"mend {row[values.index(None)][:20]!r}, or give means alone: {alone}"
-        refuse("means", location, "plain decimal numbers, separated by commas", remedy)
-    return means
+    counts_rows = (len(rows) > 1 or bool(names)) and _is_count([row[0] for row in rows])
+    counts_rows &= array.shape[1] > 1 and bool(((array >= 0) & (array <= 1))[:, 1:].all())
+    is_named = bool(names) and names[0].lower() in _COUNTERS
+    is_line = not names and _is_count(rows[0])
+    if counts_rows or is_named or is_quoted or is_line:
+        allowed = "means alone, without a line or a column that counts the others"
+        refuse("means", str(path), allowed, _ALONE)
+    return Table(array)
 
 
 def _is_count(cells: Sequence[str]) -> bool:
@@ -131,42 +142,13 @@ def _is_text(cell: str) -> bool:
 
 
 def plain_number(cell: str) -> float | None:
-    """Returns a plain decimal number, in ASCII digits and finite, or None.
-
-    A non-zero number that underflows to 0, such as 1e-400, gives None.
-    """
-    value = float(cell) if _NUMBER.fullmatch(cell) else math.nan
-    if value == 0 and re.split("[eE]", cell)[0].strip("+-0."):
-        return None
-    return value if math.isfinite(value) else None
+    """Returns a finite decimal number, or None for any other text; 1e-400, no float, is one."""
+    number = parse_number(cell)
+    return float(number) if number is not None and math.isfinite(number) else None
 
 
-def order_labels(field: str, table: str, labels: Iterable[str], name: str) -> list[str]:
-    """Returns labels in numerical order if all are whole numbers, else in that of texts.
-
-    Args:
-        field: The argument's public name.
-        table: Name of the table in error messages.
-        labels: Different labels.
-        name: Kind of label, such as "arm".
-
-    Raises:
-        ValueError: If a label was shortened, or if all are numbers and two of them are one.
-    """
-    labels = list(labels)
-    for label in filter(_SHORTENED.fullmatch, labels):
-        remedy = "a spreadsheet has shortened it: save the column as texts"
-        refuse(field, f"{table}, {name} {label[:30]}", f"whole labels of each {name}", remedy)
-    whole = all(re.fullmatch(r"[0-9]{1,18}", label) for label in labels)
-    numeric = whole or all(_NUMBER.fullmatch(label) for label in labels)
-    if numeric and len(set(map(Decimal, labels))) != len(labels):
-        remedy = "two labels are the same number: write it in one way"
-        refuse(field, table, f"one label per {name}", remedy)
-    return sorted(labels, key=int) if whole else sorted(labels)
-
-
-def _read_npz(path: Path, content: bytes) -> Table:
-    names, tables = list[str](), list[np.ndarray]()
+def _read_npz(path: Path) -> Table:
+    content = read_input(path, "means", _MOST_BYTES)
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             names = ["levels", "probabilities"]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import itertools
 import re
 from collections.abc import Sequence
@@ -12,18 +10,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmab_jax.errors import describe_error, format_quantity, parse_number, refuse
-from fmab_jax.files import check_path, read_input
+from fmab_jax.errors import format_quantity, parse_number, refuse
+from fmab_jax.files import check_path
 from fmab_jax.parameters import Real, parameters_of
 from fmab_jax.parts.exchanges.table import AGENTS_MAX
-from fmab_jax.tables import plain_number
+from fmab_jax.tables import plain_number, read_cells
 
 AgentNumbers = tuple[float, ...]
 """A number for each agent."""
 
 # Attributes of a netCDF file hold 64 KB.
 _MOST_RUNS = 2000
-_MOST_BYTES = 1 << 30
 # Longer labels name the range and a digest.
 _LONGEST = 40
 _FILE = re.compile(r"(?P<path>.*\.csv)(?::(?P<column>.+))?", re.IGNORECASE | re.DOTALL)
@@ -37,8 +34,9 @@ class PerAgent(Real):
     Numbers by agent are a list, a tuple or an array; a text such as ``1x40,10x10``, which is 1 for
     40 agents, then 10 for 10 agents, or ``0.5..2x50``, the uniform law on [0.5, 2] over 50 agents,
     of which agent i has the quantile (i - 1/2) / 50; or a file ``a.csv`` or ``a.csv:column`` with
-    one row for each agent. Equal numbers are one number. A list is a sweep where a sweep may be;
-    there an item may be such a list, a text, or a number.
+    one row for each agent, which a column ``agent`` may number, from 0 or from 1. Equal numbers are
+    one number. A list is a sweep where a sweep may be; there an item may be such a list, a text, or
+    a number.
     """
 
     def check_value(self, name: str, value: object, remedy: str) -> float | AgentNumbers | None:  # type: ignore[override]
@@ -139,29 +137,20 @@ def _parse(name: str, text: str) -> list[float] | None:
 
 
 def _read(name: str, file: str, column: str | None) -> list[float]:
-    """Returns a column of a CSV file."""
-    path = check_path(name, file)
-    try:
-        content = read_input(path, name, _MOST_BYTES).decode("utf-8-sig")
-        reader = csv.reader(io.StringIO(content, newline=""), strict=True)
-        rows = [[cell.strip() for cell in row] for row in reader if any(row)]
-    except (UnicodeDecodeError, csv.Error) as error:
-        remedy = f"save it again ({describe_error(error)})"
-        refuse(name, file, "a CSV file in UTF-8", remedy)
-    names = rows[0] if rows and any(plain_number(cell) is None for cell in rows[0]) else []
+    """Returns a column of a CSV file, in the order of its column ``agent`` if it has one."""
+    names, cells, _ = read_cells(check_path(name, file), name)
     place = 0
     if column is not None:
         if names.count(column) != 1:
             remedy = f"choose from {', '.join(names)}" if names else "write names in the first line"
             refuse(name, f"{file}:{column}", "the name of one column", remedy)
         place = names.index(column)
-    elif rows and len(rows[0]) != 1:
+    elif cells.shape[1] != 1:
         refuse(name, file, "a file of one column", f"name a column: {file}:COLUMN")
     values: list[float] = []
-    for row in rows[bool(names) :]:
-        cell = row[place] if place < len(row) else ""
+    for line, cell in cells.iloc[:, place].items():
         if (value := plain_number(cell)) is None:
-            row_name = f"{file}, row {len(values) + 1}"
-            refuse(name, row_name, "a plain decimal number", f"mend {cell[:20]!r}")
+            line_name = f"{file}, line {line}"
+            refuse(name, line_name, "a plain decimal number", f"mend {cell[:20]!r}")
         values.append(value)
     return values

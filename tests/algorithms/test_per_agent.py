@@ -457,7 +457,7 @@ def test_texts_lists_and_files(tmp_path):
     kind = PerAgent(low=0.0)
     one, two = tmp_path / "one.csv", tmp_path / "two.csv"
     one.write_text("1\n1.0\n\n0.5\n")
-    two.write_text("agent,budget\nx,1\ny,1\nz,0.5\n")
+    two.write_text("name,budget\nx,1\ny,1\nz,0.5\n")
     for value in (
         [1, 1, 0.5],
         np.array(wanted),
@@ -476,9 +476,9 @@ def test_texts_lists_and_files(tmp_path):
     many = tuple(0.001 * n for n in range(1, 60))
     assert kind.label(many).startswith("0.001 to 0.059 (") and len(kind.label(many)) < 30
     assert kind.label(many) != kind.label(many[::-1])
-    refuses("one of 2|name of one column.*agent, budget", kind.check, "e", f"{two}:x", "")
+    refuses("one of 2|name of one column.*name, budget", kind.check, "e", f"{two}:x", "")
     refuses("file of one column", kind.check, "e", str(two), "")
-    refuses("plain decimal number; mend 'x'", kind.check, "e", f"{two}:agent", "")
+    refuses("plain decimal number; mend 'x'", kind.check, "e", f"{two}:name", "")
     refuses(r"e\[1\]=-1: must be a number in \[0", kind.check, "e", [1, -1], "")
     refuses("if agents differ", PerAgent(none_label="none").check, "e", [1, None], "")
     refuses("VALUExAGENTS", kind.check, "e", "1x2,ax3", "")
@@ -486,6 +486,20 @@ def test_texts_lists_and_files(tmp_path):
     refuses("one for each agent", kind.check, "e", [], "")
     refuses("2,000 runs", kind.check, "e", list(range(1, 3000)), "")
     refuses("a number in", kind.check, "e", "all", "")
+
+
+def test_a_column_of_agents_orders_the_rows(tmp_path):
+    """Would catch epsilons that go to other agents, and ids that are ignored."""
+    kind, file = PerAgent(low=0.0), tmp_path / "e.csv"
+    from_zero, plain = "agent,e\n2,5\n0,1\n1,3\n", "e\n1\n3\n5\n"
+    for text in (from_zero, plain, "e,other,Agent\n5,x,3\n1,y,1\n3,z,2\n"):
+        file.write_text(text)
+        name = f"{file}:e" if "other" in text else str(file)
+        assert kind.check("epsilon", name, "") == (1.0, 3.0, 5.0)
+    for ids in ("0 0 1", "0 1 3", "2 3 4", "x y z", "-1 0 1", "0.5 1 2", "0 1"):
+        rows = "".join(f"{i},{e}\n" for i, e in zip(ids.split() + [""], "135", strict=False))
+        file.write_text(f"agent,e\n{rows}")
+        refuses("must be a file whose column agent has 0 to ", kind.check, "e", str(file), "")
 
 
 def test_what_has_one_noise_takes_one_number():

@@ -237,7 +237,10 @@ GOOD_CSV = {
     "header": b"arm 1,arm 2,arm 3\n0.1,0.2,0.25\n1.0,0,1e-3\n",
     "quoted header": b'"a,b","c","d"\n0.1,0.2,0.25\n1.0,0,1e-3\n',
     "byte order mark": b"\xef\xbb\xbf0.1,0.2,0.25\n1.0,0,1e-3\n",
-    "a word for an index that counts nothing": b"agent,a,b\n0.1,0.2,0.25\n1.0,0,1e-3\n",
+    "agents from 0": b"agent,a,b,c\n1,1.0,0,1e-3\n0,0.1,0.2,0.25\n",
+    "agents from 1, in the middle, and names as pandas has them": (
+        b"0,1,Agent,2\n1.0,0,2,1e-3\n0.1,0.2,1,0.25\n"
+    ),
     "spaces and blank lines": b" 0.1 , 0.2,0.25\n\n1.0,0,\t1e-3\n,,\n\n",
     "unicode header": "μ₁,μ₂,μ₃\n0.1,0.2,0.25\n1.0,0,1e-3\n".encode(),
 }
@@ -276,12 +279,63 @@ def test_random_tables_are_refused_or_read_as_they_stand(folder):
             continue
         table = csv.reader(io.StringIO(text, newline=""), strict=True)
         table = [[cell.strip() for cell in row] for row in table if any(map(str.strip, row))]
+        assert '"' not in text
         table = table if all(map(is_number, table[0])) else table[1:]
         assert all(is_number(cell) for row in table for cell in row), text
         expected = [[*map(float, row)] for row in table]
         assert np.broadcast_to(means, np.shape(expected)).tolist() == expected, text
         accepted += 1
     assert 100 < accepted < 390
+
+
+MISREAD = {
+    "a column that pandas adds": "a,b\n0,0.5,0.4\n1,0.3,0.2\n",
+    "rows that are counted": "1,0.5,0.4\n2,0.3,0.2\n",
+    "names of rows in R": '"","a","b"\n"1",0.5,0.4\n',
+    "one row that R names": '"1",0.5,0.4\n',
+    "columns that pandas counts": "0,1,2\n0.5,0.4,0.3\n",
+    "an index": "index,a,b\n0,0.5,0.4\n1,0.3,0.2\n",
+    "decimal commas": "0,5;0,4\n0,3;0,2\n",
+    "decimal commas in quotes": '"0,5","0,4"\n',
+    "no number": "0.5,nan\n",
+    "an empty cell": "0.5,\n",
+    "a row too short": "0.5,0.4\n0.3\n",
+    "a row too long": "0.5,0.4\n0.3,0.2,0.1\n",
+    "a typo in the first line": "0.5,0.4O\n0.3,0.2\n",
+    "ratings": "agent,arm,value\n0,0,1\n0,1,1\n1,0,0\n1,1,1\n",
+    "an agent twice": "agent,a\n0,0.5\n0,0.4\n",
+    "an agent that lacks": "agent,a\n0,0.5\n2,0.4\n",
+    "agents from 2": "agent,a\n2,0.5\n3,0.4\n",
+    "agents from -1": "agent,a\n-1,0.5\n0,0.4\n",
+    "agents by name": "agent,a\nx,0.5\ny,0.4\n",
+    "agents alone": "agent\n0\n1\n",
+    "names alone": "a,b\n",
+    "nothing": "",
+    "another encoding": "0.5,0.4\n".encode("utf-16"),
+}
+
+
+@pytest.mark.parametrize("name", MISREAD)
+def test_numbers_that_may_be_misread(name, folder):
+    """Would catch counters, names, ids and broken cells that are read as means, in any order."""
+    text = MISREAD[name]
+    Path("means.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
+    assert refusal("means.csv").startswith("means='means.csv")
+
+
+def test_agents_of_a_file_are_all_agents(folder):
+    """Would catch a row of one agent that all share, and a file that was edited meanwhile."""
+    path = Path("means.csv")
+    path.write_text("agent,a,b\n0,0.5,0.4\n")
+    assert Problem(path).agents == 1
+    assert "column agent has 0 to 3, or 1 to 4, each once" in refusal("means.csv", 4)
+    path.write_text("agent,a,b\n2,0.5,0.4\n1,0.3,0.2\n")
+    first = Problem(path)
+    assert first.means.tolist() == [[0.3, 0.2], [0.5, 0.4]]
+    path.write_text("agent,a,b\n1,0.5,0.4\n2,0.3,0.2\n")
+    assert first.means.tolist() == [[0.3, 0.2], [0.5, 0.4]] != Problem(path).means.tolist()
+    path.write_text("agent,a,b\n1,0.5,0.4\n1,0.3,0.2\n")
+    assert refusal("means.csv", 2).startswith("means='means.csv': must be a file whose column")
 
 
 def test_one_row_for_many_agents(folder):
