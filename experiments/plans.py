@@ -12,7 +12,8 @@ import networkx as nx
 
 import fmab_jax as fmab
 from experiments import common
-from fmab_jax.planning.plan import FRESH_SEEDS, Plan
+from fmab_jax.planning.answers import Answer, State
+from fmab_jax.planning.runs import FRESH_SEEDS
 
 HORIZON, CONFIDENCE = 10**5, 0.95
 QUICK = {"seeds": 400}
@@ -50,7 +51,7 @@ QUESTIONS = (
 
 def sweep(
     horizon: int, seeds: int, store: Path | None = None, quick: Mapping[str, int] | None = None
-) -> list[Plan]:
+) -> list[Answer]:
     """Plans for each question; those with one leak and one problem share their trials."""
     most_seeds = (quick or {}).get("seeds", 10**6)
     return [
@@ -70,7 +71,7 @@ def sweep(
     ]
 
 
-def draw(results: Mapping[int, Sequence[Plan]], folder: Path) -> list[Path]:
+def draw(results: Mapping[int, Sequence[Answer]], folder: Path) -> list[Path]:
     """Writes the answers as a table."""
     rows: list[dict[str, Any]] = []
     for horizon, answers in results.items():
@@ -90,14 +91,14 @@ def draw(results: Mapping[int, Sequence[Plan]], folder: Path) -> list[Path]:
                     "links, most": answer.links.max,
                     "holds": answer.holds,
                     "within": answer.within,
-                    "confidence": answer.confidence,
+                    "confidence": answer.question.confidence,
                     "candidates": answer.candidates,
                     "trials": answer.seeds,
                     **_describe_next(answer),
-                    "seeds of the answer": _find_seeds(answer),
-                    "limit": answer.limit[0],
-                    "theorem": answer.limit[1],
-                    "not run": len(answer.outclassed),
+                    "seeds of the answer": int(answer.frame.seeds[0]),
+                    "limit": answer.tail.limit,
+                    "theorem": answer.tail.source,
+                    "not run": len(answer.list_labels(State.OUTCLASSED)),
                     "seconds": answer.times.elapsed_s,
                     "compile seconds": answer.times.compile_s,
                     "remark": answer.remark,
@@ -106,14 +107,11 @@ def draw(results: Mapping[int, Sequence[Plan]], folder: Path) -> list[Path]:
     return [common.save_rows(rows, folder / "plans.csv")]
 
 
-def _describe_next(answer: Plan) -> dict[str, Any]:
+def _describe_next(answer: Answer) -> dict[str, Any]:
     """Returns the next best candidate within the budgets, and how much more it loses."""
-    rival = next((rival for rival in answer.rivals if not rival.budget), None)
-    if rival is None:
+    rows = answer.rivals[answer.rivals.over == ""]
+    if not len(rows):
         return {"next": "", "next loses more": (math.nan,) * 3}
-    return {"next": rival.label, "next loses more": (rival.more, rival.more_low, rival.more_high)}
-
-
-def _find_seeds(answer: Plan) -> int:
-    """Returns the seeds of the answer in the race."""
-    return next(seeds for label, seeds, *_ in answer.race if label == answer.label)
+    rival = rows.iloc[0]
+    more = rival.more, rival.more_low, rival.more_high
+    return {"next": rival.candidate, "next loses more": more}

@@ -17,19 +17,10 @@ from fmab_jax.algorithms.base import ALGORITHMS, Algorithm, ledger_of
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.analysis.costs import write_epsilon
 from fmab_jax.analysis.leaks import NOISE, at_leak, measure_leak
-from fmab_jax.errors import (
-    PlainText,
-    Refusal,
-    choice,
-    count,
-    flag,
-    format_quantity,
-    real,
-    refuse,
-)
-from fmab_jax.parameters import LEAK, UNSET, VIEWS, Flag, ViewKind, parameters_of
+from fmab_jax.errors import PlainText, Refusal, format_quantity, refuse
+from fmab_jax.parameters import UNSET, Flag, ViewKind, parameters_of
 from fmab_jax.parts.exchanges import Exchange
-from fmab_jax.parts.networks import ComponentsOf, GraphOf, network, parts
+from fmab_jax.planning.question import Question, Spending
 from fmab_jax.records.problem import Problem
 from fmab_jax.run.configs import bind, build_exchange
 
@@ -40,38 +31,7 @@ _ROUNDS = (None, 3, 10)
 _ROUNDS_NAME = "rounds"
 # Policies that choose in every slot take part up to so many slots x agents x arms.
 _MOST_CHOICES = 2 * 10**7
-
-
-class Setting(NamedTuple):
-    """What candidates have to keep, and what there is.
-
-    Attributes:
-        problem: Agents, arms and means.
-        horizon: T.
-        leak: Epsilon of one reward in the view; None for no noise.
-        view: See `fmab_jax.analysis.leaks.find_leak`.
-        links: Most links of a run; infinity for no budget.
-        numbers: Most numbers on all links of a run.
-        bits: Most bits on all links of a run.
-        graph: Graph of the agents; None for none.
-        components: Components of the agents; None for none.
-        server: Whether there is a server.
-        secure: Whether there is a secure sum.
-        proven: Whether only values count that the sources' theorems cover.
-    """
-
-    problem: Problem
-    horizon: int
-    leak: float | None
-    view: str = "messages"
-    links: float = math.inf
-    numbers: float = math.inf
-    bits: float = math.inf
-    graph: object = None
-    components: object = None
-    server: bool = True
-    secure: bool = False
-    proven: bool = False
+_SUM = "a secure sum"
 
 
 class Candidate(NamedTuple):
@@ -91,60 +51,11 @@ class Candidate(NamedTuple):
     remark: str
 
 
-class Round(NamedTuple):
-    """What a completed round costs: links, numbers and bits, of all arms."""
-
-    links: float
-    numbers: float
-    bits: float
-
-
-def check_setting(
-    problem: object,
-    horizon: object,
-    *,
-    leak: object,
-    view: object,
-    graph: object,
-    components: object,
-    server: object,
-    secure: object,
-    proven: object,
-    **budgets: object,
-) -> Setting:
-    """Returns the checked setting; ``budgets`` are links, numbers and bits, None for no budget."""
-    if not isinstance(problem, Problem):
-        refuse("problem", problem, "a Problem", "such as fmab_jax.Problem(agents=50, arms=100)")
-    if problem.arms < 2:
-        refuse("arms", problem.arms, "at least 2: one arm leaves no choice", "add arms")
-    remedy = "give the most of a run, or leave it out"
-    # Candidates that do not fit are left out, so a wrong graph must be refused here.
-    if graph is not None:
-        network(GraphOf().check("graph", graph, ""), problem.agents)
-    if components is not None:
-        parts(ComponentsOf().check("components", components, ""), problem.agents)
-    return Setting(
-        problem,
-        count("horizon", horizon, 1, 10**12, "give the number of slots T"),
-        None if leak is None else real("leak", leak, 0.0, math.inf, LEAK.remedy, open_low=True),
-        choice("view", view, VIEWS, "choose who is looked at"),
-        **{
-            name: math.inf if value is None else real(name, value, 0.0, math.inf, remedy)
-            for name, value in budgets.items()
-        },
-        graph=graph,
-        components=components,
-        server=flag("server", server),
-        secure=flag("secure", secure),
-        proven=flag("proven", proven),
-    )
-
-
-def select_candidates(algorithms: object, setting: Setting) -> tuple[list[Candidate], list[str]]:
+def select_candidates(algorithms: object, question: Question) -> tuple[list[Candidate], list[str]]:
     """Returns the candidates of a user, or the default ones if there are none, with notes."""
     if algorithms is None:
-        return list_candidates(setting)
-    return check_candidates(algorithms, setting), []
+        return list_candidates(question)
+    return check_candidates(algorithms, question), []
 
 
 class _Omissions:
@@ -189,47 +100,48 @@ class _Omissions:
             lines.append(f"not tried: values between {grids}")
         return lines
 
-    def refuse(self, setting: Setting) -> NoReturn:
-        """Refuses a setting in which nothing can run; says what would do."""
+    def refuse(self, question: Question) -> NoReturn:
+        """Refuses a question to which nothing can run; says what would do."""
         if self.costs:
             unit, (part, name) = next(iter(self.costs.items()))
             allowed = f"at least {math.ceil(part):,}, a round of {name}"
-            refuse(unit, getattr(setting, unit), allowed, "allow more, or another structure")
+            value = getattr(question.budgets, unit)
+            refuse(unit, value, allowed, "allow more, or another structure")
         reason = "; ".join(self.write_notes())
         if self.notes:
             allowed = f"at least one that fits the problem: {reason}"
             refuse("candidates", PlainText("none"), allowed, "change the problem, or give some")
         allowed = f"more: {reason or 'no algorithm bounds this leak'}"
-        refuse("leak", setting.leak, allowed, "allow more, or another structure")
+        refuse("leak", question.leak, allowed, "allow more, or another structure")
 
 
-def list_candidates(setting: Setting) -> tuple[list[Candidate], list[str]]:
+def list_candidates(question: Question) -> tuple[list[Candidate], list[str]]:
     """Returns the candidates by default, and notes on what was left out and not tried.
 
     Raises:
         ValueError: If there is none; the message says what the nearest would need.
     """
     candidates: dict[Algorithm, Candidate] = {}
-    omissions, problem = _Omissions(), setting.problem
-    choices = setting.horizon * problem.agents * problem.arms
+    omissions, problem = _Omissions(), question.problem
+    choices = question.horizon * problem.agents * problem.arms
     for owner in ALGORITHMS.by_name().values():
         title = owner.title or owner.name
         if choices > _MOST_CHOICES and issubclass(owner, IndexPolicy):
             omissions.slow[title] = None
             continue
-        for algorithm in _configure_variants(owner, setting, omissions):
+        for algorithm in _configure_variants(owner, question, omissions):
             if algorithm in candidates:
                 continue
-            if reason := find_misfit(algorithm, problem, setting.horizon):
+            if reason := find_misfit(algorithm, problem, question.horizon):
                 omissions.notes[f"left out: {title}, {reason}"] = None
                 continue
-            candidate = describe(algorithm, setting)
-            if excess := describe_excess_leak(algorithm, setting):
+            candidate = describe(algorithm, question)
+            if excess := describe_excess_leak(algorithm, question):
                 omissions.notes[f"left out: {candidate.label}, which leaks {excess}"] = None
                 continue
             candidates[algorithm] = candidate
     if not candidates:
-        omissions.refuse(setting)
+        omissions.refuse(question)
     return list(candidates.values()), omissions.write_notes()
 
 
@@ -242,7 +154,7 @@ def find_misfit(algorithm: Algorithm, problem: Problem, horizon: int) -> str:
     return ""
 
 
-def check_candidates(algorithms: object, setting: Setting) -> list[Candidate]:
+def check_candidates(algorithms: object, question: Question) -> list[Candidate]:
     """Returns candidates of one's own; refuses those that leak more than is allowed."""
     candidates: list[Candidate] = []
     if not isinstance(algorithms, (list, tuple)):
@@ -250,13 +162,13 @@ def check_candidates(algorithms: object, setting: Setting) -> list[Candidate]:
     for algorithm in algorithms:
         if not isinstance(algorithm, Algorithm):
             refuse("candidates", algorithm, "configured algorithms", "such as [fmab.kl_se(1)]")
-        candidate = describe(algorithm, setting)
+        candidate = describe(algorithm, question)
         if algorithm in [other.algorithm for other in candidates]:
             continue
-        _check(candidate, setting)
-        if excess := describe_excess_leak(algorithm, setting):
+        _check(candidate, question)
+        if excess := describe_excess_leak(algorithm, question):
             allowed = "configurations that leak at most "
-            allowed += f"{setting.leak:g} in the view of {setting.view}"
+            allowed += f"{question.leak:g} in the view of {question.view}"
             text = write_call(algorithm, is_whole=True)
             value = PlainText(f"{text}, which leaks {excess}")
             refuse("candidates", value, allowed, "see fmab_jax.at_leak")
@@ -280,45 +192,43 @@ def _tell_apart(candidates: list[Candidate]) -> list[Candidate]:
     ]
 
 
-def describe_excess_leak(algorithm: Algorithm, setting: Setting) -> str:
+def describe_excess_leak(algorithm: Algorithm, question: Question) -> str:
     """Returns the leak of an algorithm that leaks more than is allowed, in words; "" for others."""
-    if setting.leak is None:
+    if question.leak is None:
         return ""
-    problem = setting.problem
+    problem = question.problem
     # Where nobody sees sums alone, messages may be seen.
-    views = (setting.view, ViewKind.MESSAGES)
+    views = (question.view, ViewKind.MESSAGES)
     leaks = (measure_leak(algorithm, problem.agents, x, presence=problem.presence) for x in views)
     leak = next(leak for leak in leaks if leak is not None)
-    if leak.epsilon <= setting.leak * (1.0 + 1e-9):
+    if leak.epsilon <= question.leak * (1.0 + 1e-9):
         return ""
     is_bounded = math.isfinite(leak.epsilon)
     return write_epsilon(leak.epsilon, leak.delta) if is_bounded else "without a bound"
 
 
-def _check(candidate: Candidate, setting: Setting) -> None:
+def _check(candidate: Candidate, question: Question) -> None:
     """Refuses a candidate that needs what is not there, or that no theorem covers."""
     algorithm, remedy = candidate.algorithm, "leave the candidate out"
     if algorithm.homogeneous_only:
-        setting.problem.check_homogeneous(algorithm.name)
-    exchange = build_exchange(algorithm, setting.problem.agents)
-    if not _has_structure(algorithm, exchange, setting):
-        allowed = "without a server" if not setting.server else "without a secure sum"
-        refuse("candidates", candidate.label, f"one that runs {allowed}", remedy)
-    if setting.proven and candidate.remark:
+        question.problem.check_homogeneous(algorithm.name)
+    exchange = build_exchange(algorithm, question.problem.agents)
+    if missing := find_missing_part(algorithm, exchange, question):
+        refuse("candidates", candidate.label, f"one that runs without {missing}", remedy)
+    if question.proven and candidate.remark:
         refuse("candidates", candidate.label, f"proven ({candidate.remark})", remedy)
 
 
-def describe(algorithm: Algorithm, setting: Setting) -> Candidate:
+def describe(algorithm: Algorithm, question: Question) -> Candidate:
     """Returns the candidate of a configured algorithm."""
-    exchange = build_exchange(algorithm, setting.problem.agents)
-    cost = cost_of_round(algorithm, exchange, setting.problem.arms)
+    exchange = build_exchange(algorithm, question.problem.agents)
+    cost = cost_of_round(algorithm, exchange, question.problem.arms)
     rounds = getattr(algorithm, _ROUNDS_NAME, None)
-    budgets = Round(setting.links, setting.numbers, setting.bits)
     most = math.inf if rounds is None else float(rounds)
     # Without messages a budget is kept; without a round budget it is a matter of chance.
     is_sure = all(
         math.isinf(budget) or part == 0.0 or part * most <= budget
-        for part, budget in zip(cost, budgets, strict=True)
+        for part, budget in zip(cost, question.budgets, strict=True)
     )
     unproven = [
         f"{name} = {getattr(algorithm, name):g}"
@@ -329,11 +239,11 @@ def describe(algorithm: Algorithm, setting: Setting) -> Candidate:
     return Candidate(algorithm, write_call(algorithm), is_sure, remark)
 
 
-def cost_of_round(algorithm: Algorithm, exchange: Exchange, arms: int) -> Round:
+def cost_of_round(algorithm: Algorithm, exchange: Exchange, arms: int) -> Spending:
     """Returns the most that a completed round costs."""
     links = sum(n for meter, n in exchange.links if meter.priced or meter.side == "server")
     numbers = exchange.vectors * arms + exchange.numbers
-    return Round(float(links), float(numbers), float(numbers) * algorithm.number_bits(arms))
+    return Spending(float(links), float(numbers), float(numbers) * algorithm.number_bits(arms))
 
 
 def write_call(algorithm: Algorithm, *, is_whole: bool = False) -> str:
@@ -351,25 +261,25 @@ def write_call(algorithm: Algorithm, *, is_whole: bool = False) -> str:
 
 
 def _configure_variants(
-    owner: type[Algorithm], setting: Setting, omissions: _Omissions
+    owner: type[Algorithm], question: Question, omissions: _Omissions
 ) -> Iterator[Algorithm]:
-    """Configures an algorithm in all ways that the setting allows."""
-    known, agents = parameters_of(owner), setting.problem.agents
+    """Configures an algorithm in all ways that the question allows."""
+    known, agents = parameters_of(owner), question.problem.agents
     fixed: dict[str, Any] = {}
     for name in ("graph", "components"):
         if name in known:
-            value = getattr(setting, name)
+            value = getattr(question, name)
             if value is None:
                 return
             fixed[name] = value
-    if setting.leak is None and any(name in known for name in NOISE):
+    if question.leak is None and any(name in known for name in NOISE):
         fixed |= {name: None for name in NOISE[-1:] if name in known}
     grids: dict[str, tuple[Any, ...]] = {}
     for name, parameter in known.items():
         if name in fixed or name in NOISE or name == _ROUNDS_NAME:
             continue
         values = (True, False) if isinstance(parameter.kind, Flag) else parameter.grid
-        if setting.proven:
+        if question.proven:
             values = tuple(value for value in values if parameter.is_proven(value))
         if parameter.default is UNSET:
             if not values:
@@ -380,7 +290,7 @@ def _configure_variants(
             grids[name] = values
     for values in itertools.product(*grids.values()):
         parameters = {**fixed, **dict(zip(grids, values, strict=True))}
-        for algorithm in _configure(owner, parameters, setting, agents, omissions):
+        for algorithm in _configure(owner, parameters, question, agents, omissions):
             for name, grid in grids.items():
                 if not isinstance(known[name].kind, Flag):
                     tried = {*omissions.grids.get(name, ()), *grid}
@@ -391,27 +301,26 @@ def _configure_variants(
 def _configure(
     owner: type[Algorithm],
     parameters: Mapping[str, Any],
-    setting: Setting,
+    question: Question,
     agents: int,
     omissions: _Omissions,
 ) -> Iterator[Algorithm]:
-    """Configures an algorithm, once for each round budget, if it fits the setting."""
+    """Configures an algorithm, once for each round budget, if it fits the question."""
     try:
-        algorithm = _build(owner, parameters, setting, agents)
+        algorithm = _build(owner, parameters, question, agents)
         if algorithm.homogeneous_only:
-            setting.problem.check_homogeneous(owner.name)
+            question.problem.check_homogeneous(owner.name)
         exchange = build_exchange(algorithm, agents)
     except Refusal:
         return
-    if not _has_structure(algorithm, exchange, setting):
-        if _has_structure(algorithm, exchange, setting._replace(secure=True)):
+    if missing := find_missing_part(algorithm, exchange, question):
+        if missing == _SUM:
             omissions.sums[owner.title or owner.name] = None
         return
-    cost = cost_of_round(algorithm, exchange, setting.problem.arms)
-    budgets = Round(setting.links, setting.numbers, setting.bits)
+    cost = cost_of_round(algorithm, exchange, question.problem.arms)
     most, part, unit = min(
         (budget / part if part else math.inf, part, unit)
-        for part, budget, unit in zip(cost, budgets, Round._fields, strict=True)
+        for part, budget, unit in zip(cost, question.budgets, Spending._fields, strict=True)
     )
     share = parameters.get("participation", 1.0)
     words = exchange.name + f", p = {share:g}" * (share < 1.0)
@@ -429,25 +338,24 @@ def _configure(
         rounds = (None, *sorted({max(1, math.floor(most * part)) for part in _PARTS}))
     for value in rounds:
         try:
-            yield _build(owner, {**parameters, _ROUNDS_NAME: value}, setting, agents)
+            yield _build(owner, {**parameters, _ROUNDS_NAME: value}, question, agents)
         except Refusal:
             continue
 
 
 def _build(
-    owner: type[Algorithm], parameters: Mapping[str, Any], setting: Setting, agents: int
+    owner: type[Algorithm], parameters: Mapping[str, Any], question: Question, agents: int
 ) -> Algorithm:
-    if setting.leak is None:
+    if question.leak is None:
         return owner(**parameters)
-    view, presence = setting.view, setting.problem.presence
-    return at_leak(owner, setting.leak, agents=agents, view=view, presence=presence, **parameters)
+    view, presence = question.view, question.problem.presence
+    return at_leak(owner, question.leak, agents=agents, view=view, presence=presence, **parameters)
 
 
-def _has_structure(algorithm: Algorithm, exchange: Exchange, setting: Setting) -> bool:
-    """Tells whether there is what the algorithm needs: a server, a secure sum."""
+def find_missing_part(algorithm: Algorithm, exchange: Exchange, question: Question) -> str:
+    """Returns what the algorithm needs and the question has not; "" for nothing."""
     uses_server = any(meter.side == "server" for meter, _ in exchange.links)
-    if uses_server and not setting.server:
-        return False
+    if uses_server and not question.server:
+        return "a server"
     views = {row.view for row in ledger_of(algorithm, exchange)} - {ViewKind.ACTIONS}
-    sums = views == {ViewKind.SUM}
-    return setting.secure or not sums
+    return _SUM if views == {ViewKind.SUM} and not question.secure else ""

@@ -100,6 +100,8 @@ class Verdict(NamedTuple):
         rivals: Candidates for which the goal is not shown, but for the waiting ones.
         waiting: Candidates that have not run, and that may be better than the winner.
         infeasible: Candidates that exceed a budget.
+        unshown: Candidates that ran, of which no seeds that they may have show that they keep the
+            budgets; they are neither rivals nor survivors.
         seeds: [candidate] seeds of each.
         means: [candidate] mean regret of each; NaN for those that have not run.
         looks: Looks that were taken.
@@ -120,6 +122,7 @@ class Verdict(NamedTuple):
     near: tuple[int, ...]
     waiting: tuple[int, ...]
     infeasible: tuple[int, ...]
+    unshown: tuple[int, ...]
     seeds: tuple[int, ...]
     means: tuple[float, ...]
     looks: int
@@ -321,6 +324,7 @@ class _State:
         # No more seeds can show that a budget is kept.
         spent = [i for i in ran if not keeps[i] and seeds[i] >= goal.most]
         ran = [i for i in ran if i not in spent] or ran
+        unshown = tuple(i for i in spent if i not in ran)
         fresh = [i for i in range(count) if not self.has_run(i) and not breaks[i]]
         verdict = Verdict(
             winner=-1,
@@ -332,6 +336,7 @@ class _State:
             near=(),
             waiting=tuple(fresh),
             infeasible=tuple(i for i in range(count) if breaks[i]),
+            unshown=unshown,
             seeds=tuple(seeds),
             means=tuple(means),
             looks=looks,

@@ -27,7 +27,8 @@ from fmab_jax.planning.bounds import (
     draw_gaps,
     find_least_regret,
 )
-from fmab_jax.planning.candidates import Candidate, Setting
+from fmab_jax.planning.candidates import Candidate
+from fmab_jax.planning.question import FIRST_SEEDS, Question, Spending
 from fmab_jax.planning.race import Sample, list_sizes
 from fmab_jax.run import compilation, resources
 from fmab_jax.run.configs import Config, Program, bind
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
 Trials = dict[str, np.ndarray]
 """Regret, links, numbers, bits and final gap of one configuration, [seed] each."""
 
-# Seeds of the first look, and fresh seeds of the answer's figures.
-FIRST_SEEDS, FRESH_SEEDS = 200, 2000
+# Fresh seeds of the answer's figures.
+FRESH_SEEDS = 2000
 # On processors, so that one program serves all looks.
 _BATCH = 256
 # Programs that are compiled before they are used.
@@ -108,13 +109,12 @@ class Runs:
 
     def __init__(
         self,
-        setting: Setting,
+        question: Question,
         candidates: Sequence[Candidate],
-        root_seed: int,
         store: Path | None,
         client: Any,
     ) -> None:
-        self.setting, self.candidates, self.root_seed = setting, candidates, root_seed
+        self.question, self.candidates = question, candidates
         self.store, self.client = store, client
         self.blocks: dict[tuple[int, int], Trials] = {}
         self.looks: list[Look] = []
@@ -175,8 +175,8 @@ class Runs:
 
     def _bind(self, algorithm: Algorithm) -> Config:
         """Binds a configuration as looks do."""
-        horizon = self.setting.horizon
-        return bind(algorithm, self.setting.problem, horizon, times=[horizon], fast_compile=True)
+        horizon = self.question.horizon
+        return bind(algorithm, self.question.problem, horizon, times=[horizon], fast_compile=True)
 
     def _compile(self, group: Sequence[int]) -> None:
         """Compiles the program of a group."""
@@ -243,12 +243,8 @@ class Runs:
     def _build_sample(self, pieces: list[Trials]) -> Sample:
         """Returns what the parts of a candidate's seeds show."""
         joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
-        setting = self.setting
-        is_over = (
-            (joined["links"] > setting.links)
-            | (joined["numbers"] > setting.numbers)
-            | (joined["bits"] > setting.bits)
-        )
+        budgets = self.question.budgets._asdict().items()
+        is_over = np.any([joined[name] > most for name, most in budgets], axis=0)
         return Sample(joined["regret"], is_over)
 
     def _run(self, group: Sequence[int], level: int, seeds: int) -> dict[int, Trials]:
@@ -270,7 +266,7 @@ class Runs:
 
     def _find_root(self, level: int) -> int:
         """Returns the root seed of a level."""
-        root = hashlib.sha256(f"{self.root_seed} {level}".encode()).digest()[:4]
+        root = hashlib.sha256(f"{self.question.root_seed} {level}".encode()).digest()[:4]
         return int.from_bytes(root)
 
     def simulate(self, algorithms: dict[str, Algorithm], level: int, seeds: int) -> list[Trials]:
@@ -304,17 +300,17 @@ class Runs:
     def _simulate(
         self, algorithms: dict[str, Algorithm], config: Config, level: int, seeds: int
     ) -> xr.Dataset:
-        name = f"seeds-{self.root_seed}-{level}"
+        name = f"seeds-{self.question.root_seed}-{level}"
         store = None if self.store is None else self.store / name
         if store is not None and store.is_symlink():
             remedy = f"its {name} is a symbolic link: put the real one in its place"
             refuse("store", str(self.store), "a folder of plans", remedy)
         study = state(
             algorithms,
-            self.setting.problem,
-            horizon=self.setting.horizon,
+            self.question.problem,
+            horizon=self.question.horizon,
             seeds=seeds,
-            times=[self.setting.horizon],
+            times=[self.question.horizon],
             root_seed=self._find_root(level),
         )
         with self._rename_store_refusal():
@@ -343,12 +339,8 @@ class Runs:
         """Returns the fewest links, numbers and bits of a run."""
         return {
             name: float(min(trials[name].min() for trials in self.blocks.values()))
-            for name in ("links", "numbers", "bits")
+            for name in Spending._fields
         }
-
-    def find_most(self, candidate: int, name: str) -> float:
-        """Returns the most links, numbers or bits of a run of a candidate."""
-        return float(max(x[name].max() for (i, _), x in self.blocks.items() if i == candidate))
 
 
 def extract_trials(data: xr.Dataset) -> Trials:

@@ -10,7 +10,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from fmab_jax.analysis.words import write_number, write_quantity
-from fmab_jax.planning.runs import FIRST_SEEDS, Look
+from fmab_jax.planning.question import FIRST_SEEDS
+from fmab_jax.planning.runs import Look
 from fmab_jax.plots import style
 from fmab_jax.plots.captions import Sentence
 

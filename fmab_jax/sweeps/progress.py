@@ -99,18 +99,18 @@ class Progress:
         if not self._brief:
             if self._medium == "terminal":
                 self._bar.start()
-            self._show_line(describe_plan(plan))
+            self.show_line(describe_plan(plan))
 
     def report_damage(self, line: str) -> None:
         """Shows that a damaged chunk will be computed again."""
         if self._medium:
-            self._show_line(line)
+            self.show_line(line)
         else:
             warnings.warn(line, stacklevel=2)
 
     def report_workers(self, number: int, threads: int) -> None:
         """Shows a new number of workers and threads of a cluster."""
-        self._show_line(describe_workers(number, threads))
+        self.show_line(describe_workers(number, threads))
         if not threads and not self._has_warned and not self._medium:
             self._has_warned = True
             text = "the sweep waits for workers: the Dask scheduler has none"
@@ -125,7 +125,7 @@ class Progress:
     def report_compilation(self, layout: int, layouts: int) -> None:
         """Shows that a program is about to be compiled."""
         if not self._brief:
-            self._show_line(
+            self.show_line(
                 f"compiling program {layout} of {layouts}", f"compiling {layout}/{layouts}"
             )
 
@@ -138,7 +138,7 @@ class Progress:
             self._has_noted = True
             line = f"compiling a program for {algorithm} ({LONG_S:.0f} s so far)"
             if self._medium == "notebook":
-                self._show_line(line)
+                self.show_line(line)
                 return ""
             return f"fmab: {line}\n"
 
@@ -171,13 +171,19 @@ class Progress:
         if self._medium == "terminal":
             self._bar.update(self._task, note=self._note)
 
-    def _show_line(self, line: str, short: str = "") -> None:
+    @property
+    def is_shown(self) -> bool:
+        """Whether anybody sees lines."""
+        return bool(self._medium)
+
+    def show_line(self, line: str, short: str = "") -> None:
         """Shows a line; a bar shows the short text instead, if there is one."""
         if self._medium == "lines":
             # One write, so that processes with a common log do not mix lines.
             error_stream().write(line + "\n")
         elif self._medium == "notebook":
-            bar = f'<progress value="{self._done / max(1, self._total):.4f}" max="1"></progress> '
+            share = self._done / max(1, self._total)
+            bar = f'<progress value="{share:.4f}" max="1"></progress> ' * (self._total > 0)
             self._cell.update({"text/plain": line, "text/html": bar + html.escape(line)}, raw=True)
         elif self._medium and short:
             self._bar.update(self._task, description=short)
@@ -192,7 +198,7 @@ class Progress:
         if trials_left > 0 and self._done > first:
             rate = (self._done - first) / max(time.perf_counter() - start, 1e-9)
             parts += [f"{rate:,.3g} {self._noun}/s", f"{format_duration(trials_left / rate)} left"]
-        self._show_line(", ".join([*parts, self._note] if self._note else parts))
+        self.show_line(", ".join([*parts, self._note] if self._note else parts))
 
 
 def choose_medium(visible: bool | None) -> str:

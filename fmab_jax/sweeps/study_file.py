@@ -127,7 +127,7 @@ def build_study(document: Record) -> Study:
             refuse("until.relative", UNSET, "given", "such as 0.01")
         until = until_precise(**tables["until"])
     problem = tables["problem"]
-    file_problems = _read_problems(**problem) if "means" in problem else None
+    file_problems = read_problems(**problem) if "means" in problem else None
     if "means" not in problem and "means_error" in problem:
         remedy = "add means = 'means.csv'"
         refuse("problem.means_error", problem["means_error"], "given with means", remedy)
@@ -164,7 +164,7 @@ def _parse_value(value: object, parameter: Parameter | None = None) -> object:
     return None if optional and str(value).lower() == "none" else value
 
 
-def _read_problems(means: Any, **settings: Any) -> Problem | dict[str, Problem]:
+def read_problems(means: Any, **settings: Any) -> Problem | dict[str, Problem]:
     """Returns the problem of a file of means, or problems by file."""
     paths = means if isinstance(means, list) else [means]
     if not paths:

@@ -24,7 +24,8 @@ from test_worlds import smallest_p
 import fmab_jax as fmab
 from fmab_jax.cli.main import main
 from fmab_jax.layouts import ragged
-from fmab_jax.planning.candidates import Setting, list_candidates
+from fmab_jax.planning.candidates import list_candidates
+from fmab_jax.planning.question import Question
 from fmab_jax.sampling import keys
 
 MEANS, AGENTS, HORIZON, ALPHA = [0.7, 0.45, 0.4], 5, 4000, 1e-6
@@ -483,8 +484,7 @@ def test_a_trimmed_mean_hides_a_reward_no_better_than_one_message():
 def test_default_candidates_of_a_plan_can_follow_the_presence():
     """Would catch a plan that is refused because one candidate hears every agent."""
     problem = fmab.Problem.uniform(3, 3, presence="absent:0.1")
-    setting = Setting(problem, 200, 1.0)
-    candidates, notes = list_candidates(setting)
+    candidates, notes = list_candidates(Question(problem, 200, 1.0))
     assert "demab" not in {candidate.algorithm.name for candidate in candidates}
     assert any(note.startswith("left out: DEMAB") for note in notes)
     assert "kl_se" in {candidate.algorithm.name for candidate in candidates}

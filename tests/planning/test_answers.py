@@ -10,10 +10,10 @@ import pytest
 import fmab_jax as fmab
 from fmab_jax.cli import study_options
 from fmab_jax.cli.main import find, main
-from fmab_jax.cli.options import parse
-from fmab_jax.cli.plan import Options, write_command
-from fmab_jax.planning.answers import NO_COMMAND, read_document
-from fmab_jax.planning.candidates import Setting, list_candidates, write_call
+from fmab_jax.cli.options import Call, parse
+from fmab_jax.cli.plan import command, write_command
+from fmab_jax.planning.candidates import list_candidates, write_call
+from fmab_jax.planning.question import Question
 
 WORDS = ["plan", "--agents", "5", "--arms", "2", "--horizon", "300", "--max-seeds", "200"]
 STUDY = """
@@ -66,7 +66,7 @@ def rename(label):
 
 HUGE = 10**300
 FORGERIES = {
-    **{f"no {name}": change(name, drop=True) for name in ("label", "looks", "setting", "bits")},
+    **{f"no {name}": change(name, drop=True) for name in ("label", "looks", "question", "bits")},
     "no mean": change("regret", "mean", drop=True),
     "no seeds of a look": change("looks", 0, "seeds", drop=True),
     "text for a number": change("regret", "mean", to="12"),
@@ -76,13 +76,11 @@ FORGERIES = {
     "huge": change("numbers", "mean", to=HUGE),
     "list for a table": change("regret", to=[1, 2, 3, 4, 5]),
     "two numbers for a summary": change("bits", to={"mean": 1, "low": 0}),
-    "table for a list": change("race", to={"label": "x"}),
+    "table for a list": change("candidates", to={"label": "x"}),
     "number for a text": change("label", to=3),
     "nothing for a text": change("statement", to=None),
-    "number for a row": change("race", 0, to=7),
-    "text for a flag": change("race", 0, "survives", to="yes"),
+    "number for a row": change("candidates", 0, to=7),
     "negative seeds": change("looks", 0, "seeds", to=-200),
-    "half a seed": change("race", 0, "seeds", to=200.5),
     "label that no figure draws": rename("a\udcff"),
     "half a letter": change("looks", 0, "label", to="\ud800"),
     "no looks": change("looks", to=[]),
@@ -92,14 +90,10 @@ FORGERIES = {
     "text for notes": change("notes", to="abc"),
     "number among notes": change("notes", to=[1]),
     "front without a purpose": change("front", to=[{"label": "x", "regret": 1}]),
-    "list for a rival": change("rivals", to=[["x", 1]]),
-    "text for a rival's mean": change("rivals", to=[{"label": "x", "mean": "1"}]),
-    "negative leak": change("leak", to={"messages": -1}),
-    "text for a leak": change("leak", to={"messages": "1"}),
-    "delta above 1": change("delta", to={"messages": 2}),
-    "list for the settings": change("setting", to=["agents"]),
-    "list in the settings": change("setting", "agents", to=[[1]]),
-    "text for files": change("files", to="plan.json"),
+    "text for a candidate's mean": change("candidates", 0, "regret", to="1"),
+    "text for a leak": change("leaks", to={"messages": ["1", 0]}),
+    "list for the question": change("question", to=["agents"]),
+    "list in the question": change("question", "agents", to=[[1]]),
 }
 TEXTS = {
     "empty": b"",
@@ -149,55 +143,32 @@ def test_what_is_no_file_is_refused_in_a_line(folder, tmp_path, capsys):
     assert main(["report", str(tmp_path), "--out", str(page)]) == 0
 
 
-def test_an_answer_of_an_earlier_version_is_read(folder, tmp_path):
-    """Would catch a key that only newer plans write, and that is required."""
-    document = json.loads((folder / "plan.json").read_text())
-    for name in ("delta", "files"):
-        del document[name]
-    (tmp_path / "plan.json").write_text(json.dumps(document))
-    assert read_document(tmp_path / "plan.json", "path")["delta"] == {}
-    assert main(["report", str(tmp_path), "--out", str(tmp_path / "page.html")]) == 0
-
-
-@pytest.mark.parametrize("name", ["plan.json", "race.png", "race.txt", "means.csv"])
-def test_a_file_that_no_plan_wrote_is_not_replaced(folder, tmp_path, capsys, monkeypatch, name):
+@pytest.mark.parametrize("name", ["plan.json", "race.png", "race.txt"])
+def test_a_file_that_no_plan_wrote_is_not_replaced(tmp_path, capsys, monkeypatch, name):
     """Would catch a plan that runs, and then replaces somebody's file of the same name."""
     monkeypatch.setattr("fmab_jax.planning.plan.plan", None)
-    out = tmp_path / "out"
-    out.mkdir()
-    for start in ("alone", "beside an answer"):
-        # The small plan wrote no average.
-        if start != "alone" and name != "means.csv":
-            break
-        if start != "alone":
-            (out / "plan.json").write_bytes((folder / "plan.json").read_bytes())
-        (out / name).write_text("0.9,0.1\n")
-        words = [*WORDS, "--out", str(out)]
-        if name == "means.csv":
-            for file in ("a.csv", "b.csv"):
-                (tmp_path / file).write_text("0.9,0.1\n")
-            del words[words.index("--arms") :][:2]
-            words = [w for w in words if w not in ("--arms", "2")]
-            words += ["--means", str(tmp_path / "a.csv"), str(tmp_path / "b.csv")]
-        assert main(words) == 2
-        line = capsys.readouterr().err
-        assert re.match(rf"fmab: --out \S+: must be a folder where no {name} of something", line)
-        assert (out / name).read_text() == "0.9,0.1\n"
+    (tmp_path / name).write_text("0.9,0.1\n")
+    assert main([*WORDS, "--out", str(tmp_path)]) == 2
+    line = capsys.readouterr().err
+    assert re.match(rf"fmab: --out \S+: must be a folder where no {name} of something", line)
+    assert (tmp_path / name).read_text() == "0.9,0.1\n"
 
 
 def test_a_plan_replaces_its_own_files(folder):
-    """Would catch a plan that refuses the folder in which it goes on, and a lost list of files."""
+    """Would catch a plan that refuses the folder in which it goes on."""
     words = [*WORDS, "--candidates", str(folder.parent / "study.toml"), "--out", str(folder)]
     before = json.loads((folder / "plan.json").read_text())
-    assert before["files"] == ["plan.json", "race.png", "race.txt"]
-    assert all((folder / name).exists() for name in before["files"])
-    # As if an earlier plan of several files of means had written their average.
-    before["files"].append("means.csv")
-    (folder / "plan.json").write_text(json.dumps(before))
     assert main(words) == 0
     after = json.loads((folder / "plan.json").read_text())
     times = dict.fromkeys(("elapsed_s", "compile_s", "run_s", "missing_s", "plan"), 0)
     assert after | times == before | times
+
+
+def build_call(*words):
+    """Returns the call of a plan."""
+    built = command([*words, "--arms", "4", "--horizon", "2000"])
+    options, typed = parse(built)
+    return Call(options, built, ["plan", *built.arguments], typed, [], [])
 
 
 def read_command(command):
@@ -212,26 +183,26 @@ LONG = [list(range(0, 60, 3)), list(range(1, 60, 3)), list(range(2, 60, 3))]
 
 def test_a_command_runs_the_configuration_of_the_answer():
     """Would catch a long partition without words, and any value that is read back as another."""
-    setting = Setting(fmab.Problem.uniform(6, 4), 2000, None)
-    setting = setting._replace(graph="ring", components="3x2:star", server=False)
-    options = Options(agents=6, arms=4, horizon=2000, graph="ring", components="3x2:star")
-    field = [x.algorithm for x in list_candidates(setting)[0]]
+    problem, networks = fmab.Problem.uniform(6, 4), {"graph": "ring", "components": "3x2:star"}
+    call = build_call("--agents", "6", "--graph", "ring", "--components", "3x2:star")
+    question = Question(problem, 2000, None, server=False, **networks)
+    field = [x.algorithm for x in list_candidates(question)[0]]
     assert len(field) > 50
     field = list({x.name: x for x in field}.values())
     field += [fmab.kl_se(epsilon=(1.0, 1.0, 1.0, 2.0, 2.0, 1 / 3)), fmab.kl_se(0.1, rounds=4)]
     field += [fmab.kl_se(1 / 3, mechanism="skellam", delta=1e-5, split=True), fmab.cdp_mab(None)]
     for algorithm in field:
-        assert read_command(write_command(algorithm, setting.problem, options)) == algorithm
-    options, problem = Options(agents=60, arms=4, horizon=2000), fmab.Problem.uniform(60, 4)
+        assert read_command(write_command(algorithm, problem, call)) == algorithm
+    call, problem = build_call("--agents", "60"), fmab.Problem.uniform(60, 4)
     parts = fmab.hdp_mab(epsilon_message=1, network="complete", partition=LONG)
-    command = write_command(parts, problem, options)
-    assert "--partition 0,3,6," in command and read_command(command) == parts
-    assert main([*shlex.split(command)[1:], "--seeds", "2", "--dry-run"]) == 0
+    text = write_command(parts, problem, call)
+    assert "--partition 0,3,6," in text and read_command(text) == parts
+    assert main([*shlex.split(text)[1:], "--seeds", "2", "--dry-run"]) == 0
 
 
 def test_an_answer_without_a_command_says_so(folder, tmp_path, capsys, monkeypatch):
     """Would catch a command with an empty word for a graph that only Python has."""
-    problem, options = fmab.Problem.uniform(6, 4), Options(agents=6, arms=4, horizon=2000)
+    problem, call = fmab.Problem.uniform(6, 4), build_call("--agents", "6")
     rings = [nx.cycle_graph(3), nx.path_graph(3)]
     named = nx.path_graph(6)
     named.name = "ring"
@@ -240,15 +211,15 @@ def test_an_answer_without_a_command_says_so(folder, tmp_path, capsys, monkeypat
         fmab.ddp_mab(epsilon_message=1, graph=named),
         fmab.hdp_mab(epsilon_message=1, components=rings),
     ):
-        assert write_command(algorithm, problem, options) == ""
+        assert write_command(algorithm, problem, call) == ""
     # A figure of the race draws the label of a graph, whatever its file is called.
     named.name = "a\udcff\x00\n.txt"
     assert write_call(fmab.ddp_mab(1.0, graph=named), is_whole=True).isprintable()
     monkeypatch.setattr("fmab_jax.cli.plan.write_command", lambda *_: "")
     words = [*WORDS, "--candidates", str(folder.parent / "study.toml"), "--out", str(folder)]
     assert main(words) == 0
-    assert NO_COMMAND in " ".join(capsys.readouterr().out.split())
+    assert "No words of a command state a graph" in capsys.readouterr().out
     page = tmp_path / "page.html"
     assert main(["report", str(folder), "--out", str(page)]) == 0
     text = page.read_text("utf-8")
-    assert NO_COMMAND in text and 'aria-label="Command"' not in text
+    assert "No words of a command state a graph" in text and 'aria-label="Command"' not in text

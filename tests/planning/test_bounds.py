@@ -12,7 +12,8 @@ import fmab_jax as fmab
 from fmab_jax.parts.exchanges import server
 from fmab_jax.planning import bounds
 from fmab_jax.planning.bounds import bound_tail, count_first_pulls, draw_gaps, find_least_regret
-from fmab_jax.planning.candidates import check_setting, list_candidates
+from fmab_jax.planning.candidates import list_candidates
+from fmab_jax.planning.question import Question
 from fmab_jax.run.configs import bind
 
 T = 10**4
@@ -236,8 +237,8 @@ def test_least_regret_is_no_more_than_that_of_runs():
     given = {"links": 60, "numbers": None, "bits": None}
     given |= {"graph": GRAPH, "components": "2,3", "server": True, "secure": True}
     horizon, seeds = 300, 50
-    setting = check_setting(DRAWN, horizon, leak=4.0, view="messages", proven=False, **given)
-    configs = {x.label: bind(x.algorithm, DRAWN, horizon) for x in list_candidates(setting)[0]}
+    question = Question(DRAWN, horizon, 4.0, **given)
+    configs = {x.label: bind(x.algorithm, DRAWN, horizon) for x in list_candidates(question)[0]}
     alone = {"dp_se": fmab.dp_se(1.0), "single": fmab.single_mab(1.0)}
     configs |= {name: bind(algorithm, DRAWN, horizon) for name, algorithm in alone.items()}
     gaps = draw_gaps(DRAWN, 3, seeds)

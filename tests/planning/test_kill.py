@@ -42,8 +42,8 @@ def test_a_plan_that_is_killed_three_times_answers_as_one_that_is_not(tmp_path):
         assert kill_at(tmp_path / "killed", pattern) == -signal.SIGKILL
     answer = fmab.plan(problem, 200, store=tmp_path / "killed", **options)
     whole = fmab.plan(problem, 200, **options)
-    assert len(whole.looks) > 5
-    assert answer._replace(times=()) == whole._replace(times=())
+    answer, whole = (x.build_document() | dict.fromkeys(x.times._fields) for x in (answer, whole))
+    assert len(whole["looks"]) > 5 and answer == whole
 
 
 def test_ctrl_c_in_a_command_writes_the_answer_so_far(tmp_path):
