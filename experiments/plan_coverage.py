@@ -19,7 +19,7 @@ from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.analysis.budgets import read_spending
 from fmab_jax.planning.candidates import write_call
-from fmab_jax.planning.race import OVER
+from fmab_jax.planning.question import OVER
 
 # Seeds that tell the answer, and plans of each question, for each seed of other experiments.
 TRUTH_PER_SEED, PLANS_PER_SEED = 1000, 0.112

@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import ndtr
 
-from fmab_jax.planning.race import OVER, Goal, Sample
+from fmab_jax.planning.question import OVER
+from fmab_jax.planning.race import Goal, Sample
 
 Seeds = Float[np.ndarray, " seed"]
 Share = Callable[[np.random.Generator, int], np.ndarray]

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from experiments.race_laws import Draws
-from fmab_jax.planning.race import OVER
+from fmab_jax.planning.question import OVER
 
 
 class Choice(NamedTuple):

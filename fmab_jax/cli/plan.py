@@ -16,7 +16,7 @@ import json
 import os
 import re
 import shlex
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,8 @@ from fmab_jax.files import check_path, mark_write, whole_file
 from fmab_jax.parameters import UNSET, Choice, Parameter, Real, parameters_of
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from fmab_jax.algorithms.base import Algorithm
     from fmab_jax.planning.answers import Answer
     from fmab_jax.records.problem import Problem
@@ -93,7 +95,6 @@ def execute(call: Call[Any]) -> int:
     """Finds and prints the answer; returns the exit status, 3 for one that is not decided."""
     from fmab_jax.planning.plan import plan
     from fmab_jax.planning.question import Question
-    from fmab_jax.sweeps import cluster
 
     options = call.options
     if options.out is not None:
@@ -103,11 +104,7 @@ def execute(call: Call[Any]) -> int:
     problem = _read_problem(options)
     names = [name for name in parameters_of(Question) if name != "problem"]
     question = {name: getattr(options, name) for name in names}
-    address = options.scheduler
-    with (
-        rename_fields(store="out"),
-        nullcontext() if address is None else cluster.connect(address) as client,
-    ):
+    with rename_fields(store="out"), _connect(options.scheduler) as client:
         answer = plan(
             problem,
             candidates=_read_candidates(options, problem),
@@ -121,6 +118,15 @@ def execute(call: Call[Any]) -> int:
     with mark_write():
         _write(call, answer)
     return 0 if answer.holds else _UNDECIDED
+
+
+def _connect(address: str | None) -> AbstractContextManager[Client | None]:
+    """Connects to a Dask scheduler, if there is an address."""
+    if address is None:
+        return nullcontext()
+    from fmab_jax.sweeps import cluster
+
+    return cluster.connect(address)
 
 
 def _write(call: Call[Any], answer: Answer) -> None:

@@ -18,8 +18,8 @@ from fmab_jax.parameters import UNSET, parameters_of
 from fmab_jax.planning.answers import Answer, list_rivals
 from fmab_jax.planning.candidates import Candidate, select_candidates
 from fmab_jax.planning.figures import build_answer, build_frame
-from fmab_jax.planning.question import Question
-from fmab_jax.planning.race import OVER, End, Goal, Verdict, count_budget_seeds, race
+from fmab_jax.planning.question import OVER, Question
+from fmab_jax.planning.race import End, Goal, Verdict, count_budget_seeds, race
 from fmab_jax.planning.runs import Runs
 from fmab_jax.planning.texts import write_seconds, write_within
 from fmab_jax.records.problem import Problem
@@ -78,7 +78,10 @@ def plan(
     """
     began = clock.perf_counter()
     asked = Question(problem, horizon, **question)
-    goal, limit = asked.goal, math.inf
+    goal, limit = (
+        Goal(asked.within, asked.confidence, most=asked.max_seeds, over=asked.over),
+        math.inf,
+    )
     if time is not None:
         limit = real("time", time, 0.0, math.inf, "give seconds")
     folder = None if store is None else _check_folder(store)

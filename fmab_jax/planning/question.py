@@ -21,13 +21,15 @@ from fmab_jax.parameters import (
     parameters_of,
 )
 from fmab_jax.parts.networks import ComponentsOf, GraphOf, network, parts
-from fmab_jax.planning.race import OVER, Goal
 from fmab_jax.records.problem import Problem
 from fmab_jax.run.resources import MAX_SEEDS
 from fmab_jax.sweeps.subjects import SHARED, ProblemOf
 
 FIRST_SEEDS = 200
 """Seeds of the first look."""
+
+OVER = 0.01
+"""Share of runs that may exceed a budget that no structure bounds."""
 
 _BUDGET = Real(none_label="no budget", low=0.0)
 _LEAVE_OUT = "give the most of a run, or leave it out"
@@ -139,11 +141,6 @@ class Question(Configurable):
         """The most of a run; infinity for no budget."""
         most = self.links, self.numbers, self.bits
         return Spending(*(math.inf if x is None else x for x in most))
-
-    @property
-    def goal(self) -> Goal:
-        """What the race has to show."""
-        return Goal(self.within, self.confidence, FIRST_SEEDS, self.max_seeds, self.over)
 
     def describe(self) -> dict[str, str]:
         """Returns the question as texts, by the names of its fields."""

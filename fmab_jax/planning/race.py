@@ -20,13 +20,11 @@ from jaxtyping import Bool, Float
 
 from fmab_jax.analysis.bands import clopper_pearson
 from fmab_jax.planning.bounds import Tail
+from fmab_jax.planning.question import FIRST_SEEDS, OVER
 
 RACE, LINKS, RARE = 0.8, 0.1, 0.1
 """Shares of the chance of error: comparisons, budgets, and large regrets of the winner that few
 seeds or none have shown."""
-
-OVER = 0.01
-"""Share of runs that may exceed a budget that no structure bounds."""
 
 PILOT = 50
 """Seeds that choose where a candidate's large regrets begin; no bet is made on them."""
@@ -69,7 +67,7 @@ class Goal(NamedTuple):
 
     within: float
     confidence: float
-    first: int = 200
+    first: int = FIRST_SEEDS
     most: int = 10**6
     over: float = OVER
 

@@ -21,7 +21,7 @@ from experiments.card import suites
 from fmab_jax.analysis.accountant import laplace_sum_epsilon, noise_epsilon
 from fmab_jax.analysis.summary import BIN_WIDTH
 from fmab_jax.parts.mechanisms.laplace import LAPLACE
-from fmab_jax.planning.race import OVER
+from fmab_jax.planning.question import OVER
 from fmab_jax.records.ledger import Noise
 from fmab_jax.run import resources
 from fmab_jax.sampling.laplace import share_epsilon
