@@ -24,7 +24,7 @@ from fmab_jax.parts.exchanges import Exchange
 from fmab_jax.parts.instances import BoundProblem, Instance
 from fmab_jax.sampling import keys
 from fmab_jax.sampling.backend import trace_by_default
-from fmab_jax.sampling.rare import table
+from fmab_jax.sampling.lookup import table
 
 PerRound = Float[Array, " round"]
 

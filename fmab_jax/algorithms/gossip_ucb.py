@@ -14,7 +14,7 @@ from fmab_jax.algorithms.families.talking import OnGraph
 from fmab_jax.parameters import Choice, parameter
 from fmab_jax.parts.exchanges import Exchange, Meter, neighbours
 from fmab_jax.parts.networks import graph_parameter
-from fmab_jax.sampling.rare import anywhere
+from fmab_jax.sampling.loops import anywhere
 from fmab_jax.sampling.shapes import ArmPerRow, PerRow, PerRowArm, Scalar
 
 GOSSIP = Meter("gossip", "peer", True, "pairs that average estimates")

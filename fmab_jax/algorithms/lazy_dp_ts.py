@@ -12,7 +12,7 @@ from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.algorithms.families.slots import Params, Slot, first_best
 from fmab_jax.sampling import keys, laplace, normal
-from fmab_jax.sampling.rare import anywhere
+from fmab_jax.sampling.loops import anywhere
 from fmab_jax.sampling.shapes import ArmPerRow, PerRowArm
 
 

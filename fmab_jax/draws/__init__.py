@@ -23,7 +23,7 @@ from fmab_jax.draws.on_report import OnReport as OnReport
 from fmab_jax.draws.split_arms import SplitArms as SplitArms
 from fmab_jax.parts.exchanges import Exchange
 from fmab_jax.records.problem import Problem
-from fmab_jax.sampling.rare import Table, table
+from fmab_jax.sampling.lookup import Table, table
 
 
 def choose(

@@ -19,7 +19,7 @@ from fmab_jax.draws.base import (
 from fmab_jax.equations import Epoch
 from fmab_jax.sampling.arrays import rounded
 from fmab_jax.sampling.keys import Words
-from fmab_jax.sampling.rare import Table
+from fmab_jax.sampling.lookup import Table
 from fmab_jax.sampling.shapes import PerArm, Scalar
 
 

@@ -19,8 +19,10 @@ from fmab_jax.parts.presences import Occasion
 from fmab_jax.parts.rewards import Law
 from fmab_jax.sampling import keys, samplers
 from fmab_jax.sampling.arrays import rounded
+from fmab_jax.sampling.distinct import map_in_blocks
 from fmab_jax.sampling.keys import Words
-from fmab_jax.sampling.rare import Table, anywhere, map_in_blocks
+from fmab_jax.sampling.lookup import Table
+from fmab_jax.sampling.loops import anywhere
 from fmab_jax.sampling.shapes import (
     STATIC,
     Bits,

@@ -25,7 +25,7 @@ from fmab_jax.parts.instances import Instance
 from fmab_jax.parts.presences import BoundPresence
 from fmab_jax.sampling.arrays import padded_sum, rounded, sum_in_turn
 from fmab_jax.sampling.keys import Words
-from fmab_jax.sampling.rare import Table
+from fmab_jax.sampling.lookup import Table
 from fmab_jax.sampling.shapes import STATIC, PerArm, PyTree, Reals, Scalar, TruthPerRow
 
 

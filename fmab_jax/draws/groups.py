@@ -33,7 +33,8 @@ from fmab_jax.sampling import arrays
 from fmab_jax.sampling.arrays import padded_sum, rounded
 from fmab_jax.sampling.backend import is_accelerated
 from fmab_jax.sampling.keys import Words, uniform
-from fmab_jax.sampling.rare import Exact, Table, rare
+from fmab_jax.sampling.lookup import Table
+from fmab_jax.sampling.rare import Exact, rare
 from fmab_jax.sampling.shapes import STATIC, Integer, PerArm, PyTree, Reals, Scalar
 
 # Agents of a group that are drawn at once. Rows whose cumulants are added at once: on a CPU they

@@ -24,7 +24,8 @@ from fmab_jax.parts.instances import Instance
 from fmab_jax.sampling.arrays import rounded
 from fmab_jax.sampling.backend import is_accelerated
 from fmab_jax.sampling.keys import Words
-from fmab_jax.sampling.rare import Columns, Table, largest
+from fmab_jax.sampling.lookup import Columns, Table
+from fmab_jax.sampling.loops import largest
 from fmab_jax.sampling.shapes import PerArm, Reals
 
 # Agents that an accelerator draws at once: more launch fewer kernels, and take more memory.

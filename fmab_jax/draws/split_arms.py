@@ -12,7 +12,7 @@ from jaxtyping import Array, Int
 from fmab_jax.draws.base import Arms, Draws, Sums
 from fmab_jax.equations import Epoch
 from fmab_jax.sampling.arrays import rounded
-from fmab_jax.sampling.rare import Table
+from fmab_jax.sampling.lookup import Table
 from fmab_jax.sampling.shapes import Integer, PerArm, Scalar
 
 

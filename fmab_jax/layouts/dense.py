@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool
 
 from fmab_jax.draws.base import Arms, Draws
 from fmab_jax.sampling.curves import Curves, draw_line
-from fmab_jax.sampling.rare import Table
+from fmab_jax.sampling.lookup import Table
 from fmab_jax.sampling.shapes import Function, PyTree
 
 

@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Int
 
 from fmab_jax.draws.base import Arms, Draws
 from fmab_jax.sampling.curves import Curves, Line, draw_line, no_line
-from fmab_jax.sampling.rare import Table
+from fmab_jax.sampling.lookup import Table
 from fmab_jax.sampling.shapes import Function, PyTree
 
 # The sums of a chunk, and all that is computed from them, fit into a cache.

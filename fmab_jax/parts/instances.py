@@ -17,7 +17,7 @@ from fmab_jax.parts.rewards import Law as RewardLaw
 from fmab_jax.parts.worlds.base import World
 from fmab_jax.parts.worlds.contextual import Contexts, ContextualWorld, draw_contexts
 from fmab_jax.sampling import arrays, keys, normal
-from fmab_jax.sampling.rare import store_once
+from fmab_jax.sampling.loops import store_once
 from fmab_jax.sampling.segments import Ends, Segments
 from fmab_jax.sampling.shapes import STATIC, Integer, PerArm, PerRowArm, Scalar
 

@@ -26,7 +26,7 @@ from fmab_jax.run import cache, contract, resources
 from fmab_jax.run.configs import Program
 from fmab_jax.sampling import keys
 from fmab_jax.sampling.backend import trace_for
-from fmab_jax.sampling.rare import map_in_blocks
+from fmab_jax.sampling.distinct import map_in_blocks
 from fmab_jax.sampling.scope import own_settings
 
 # Factor between sizes of tables, so that similar numbers of configurations share a program.

@@ -18,7 +18,8 @@ from fmab_jax.sampling import normal
 from fmab_jax.sampling.arrays import pairwise_sum
 from fmab_jax.sampling.backend import is_accelerated
 from fmab_jax.sampling.keys import Words, uniform
-from fmab_jax.sampling.rare import anywhere, rare, repeat_steps, store_once, where_any
+from fmab_jax.sampling.loops import anywhere, repeat_steps, store_once
+from fmab_jax.sampling.rare import rare, where_any
 from fmab_jax.sampling.samplers import SMOOTH_VARIANCE, apply_sheppard, smooth_quantile
 from fmab_jax.sampling.shapes import Bits, Integer, Lanes, Reals, Scalar, Truths
 

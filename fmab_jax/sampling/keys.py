@@ -18,7 +18,7 @@ from jax import lax
 from jaxtyping import Array, UInt32
 
 from fmab_jax.errors import count, refuse
-from fmab_jax.sampling.rare import short_loop
+from fmab_jax.sampling.loops import short_loop
 from fmab_jax.sampling.shapes import Bits, Integer, Reals
 
 # Streams of one (seed, round); the numbers are part of the reproducibility contract.

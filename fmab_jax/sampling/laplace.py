@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 
 from fmab_jax.sampling import normal
 from fmab_jax.sampling.keys import uniform
-from fmab_jax.sampling.rare import anywhere
+from fmab_jax.sampling.loops import anywhere
 from fmab_jax.sampling.shapes import Bits, Reals
 
 # Terms of the polynomial, and the largest normal quantile that a uniform can give.

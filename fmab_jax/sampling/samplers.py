@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 from fmab_jax.sampling import normal
 from fmab_jax.sampling.keys import Words, uniform
-from fmab_jax.sampling.rare import store_once
+from fmab_jax.sampling.loops import store_once
 from fmab_jax.sampling.shapes import Integer, Lanes, Reals, TruthPerAgent, Truths
 
 # From this variance on, the Cornish-Fisher quantile is within 1e-6 of the law.

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from fmab_jax.draws import groups
-from fmab_jax.sampling import backend, keys, rare
+from fmab_jax.sampling import backend, keys, lookup
 
 ALPHA = 1e-6
 LATTICE = 2**52  # uniforms are (i + 1/2) / 2^52
@@ -64,8 +64,8 @@ def group_sums(law, words, arm, width, pulls, parameters, member):
         cumulants,
         width,
         None,
-        rare.Table(member, group),
-        *(rare.Table(x.T, row) for x in parameters),
+        lookup.Table(member, group),
+        *(lookup.Table(x.T, row) for x in parameters),
     )
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from draws import jit_for
 
-from fmab_jax.sampling import rare
-from fmab_jax.sampling.rare import Columns, Table
+from fmab_jax.sampling import distinct, loops, rare
+from fmab_jax.sampling.lookup import Columns, Table
 
 pytestmark = pytest.mark.usefixtures("x64")
 PLATFORMS = ("cpu", "gpu")
@@ -81,7 +81,7 @@ def test_equal_operands_are_computed_once(distinct, platform, monkeypatch):
 
     kind = RNG.permutation(np.arange(300) % distinct)
     value = np.where(kind == 0, np.nan, kind % 7)
-    draw = jit_for(platform[:3], lambda *given: rare.map_distinct(compute, *given))
+    draw = jit_for(platform[:3], lambda *given: distinct.map_distinct(compute, *given))
     actual, other = draw({"value": value}, kind)
     jax.effects_barrier()
     np.testing.assert_array_equal(actual, value + kind)
@@ -132,10 +132,10 @@ def test_loops_end_where_they_end(platform, most):
             x, steps = state
             return jnp.floor(x / 2), jnp.where(x > 0, number.astype(np.float64) + 1, steps)
 
-        return rare.repeat_steps(step, (x, jnp.zeros(x.shape)), lambda _, s: s[0] > 0, most)[1]
+        return loops.repeat_steps(step, (x, jnp.zeros(x.shape)), lambda _, s: s[0] > 0, most)[1]
 
     def added(x):
-        return rare.short_loop(5, lambda number, total: 2 * total + number, x)
+        return loops.short_loop(5, lambda number, total: 2 * total + number, x)
 
     x = np.array([[0, 1, 2, 3], [2.0 ** (most - 1), 7, 8, 2.0**30]])
     np.testing.assert_array_equal(

@@ -24,7 +24,7 @@ from fmab_jax.parts.presences import BoundPresence, cut_neighbours
 from fmab_jax.parts.rewards import Law
 from fmab_jax.parts.trials import Outcome, Trial, checked
 from fmab_jax.sampling import arrays, keys
-from fmab_jax.sampling.rare import anywhere, largest, store_once
+from fmab_jax.sampling.loops import anywhere, largest, store_once
 from fmab_jax.sampling.segments import find_segment
 from fmab_jax.sampling.shapes import (
     STATIC,

@@ -13,7 +13,7 @@ from jaxtyping import Array
 
 from fmab_jax.algorithms.families.slots import Slot
 from fmab_jax.sampling import laplace
-from fmab_jax.sampling.rare import anywhere
+from fmab_jax.sampling.loops import anywhere
 from fmab_jax.sampling.shapes import ArmPerRow, PerRow, Scalar
 
 

@@ -23,7 +23,7 @@ from jaxtyping import Array
 from fmab_jax.errors import refuse
 from fmab_jax.parts.plugins import Named
 from fmab_jax.sampling.keys import Words
-from fmab_jax.sampling.rare import anywhere
+from fmab_jax.sampling.loops import anywhere
 from fmab_jax.sampling.shapes import Bits, Reals, Scalar
 
 Read = Callable[..., Array]

@@ -26,7 +26,8 @@ from fmab_jax.parts.mechanisms.lattice_sums import (
 from fmab_jax.sampling import normal, samplers
 from fmab_jax.sampling.binomials import binomials
 from fmab_jax.sampling.keys import Words, uniform
-from fmab_jax.sampling.rare import anywhere, where_any
+from fmab_jax.sampling.loops import anywhere
+from fmab_jax.sampling.rare import where_any
 from fmab_jax.sampling.shapes import Bits, Reals, Scalar
 
 # Wide sums of up to so many noises have tails by a mixture of negative binomial laws.

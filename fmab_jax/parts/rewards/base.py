@@ -26,7 +26,8 @@ from jaxtyping import Array, Bool, Float
 from fmab_jax.parts.plugins import Named
 from fmab_jax.sampling import arrays, samplers
 from fmab_jax.sampling.keys import uniform
-from fmab_jax.sampling.rare import anywhere, rare
+from fmab_jax.sampling.loops import anywhere
+from fmab_jax.sampling.rare import rare
 from fmab_jax.sampling.shapes import Bits, PerRowArm, Reals, Record, Truths
 
 Sums = Reals

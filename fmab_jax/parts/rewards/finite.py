@@ -19,7 +19,7 @@ from fmab_jax.errors import length, real, refuse
 from fmab_jax.parts.rewards.base import Law, Sums
 from fmab_jax.sampling import arrays, binomials
 from fmab_jax.sampling.keys import Words
-from fmab_jax.sampling.rare import anywhere
+from fmab_jax.sampling.loops import anywhere
 from fmab_jax.sampling.shapes import Bits, PerRowArm, Reals, Record
 
 MAX_LEVELS = 1000

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from fmab_jax.parameters import Whole, parameter
 from fmab_jax.parts.worlds.contextual import ContextualWorld
 from fmab_jax.sampling import arrays, keys, normal
-from fmab_jax.sampling.rare import store_once
+from fmab_jax.sampling.loops import store_once
 from fmab_jax.sampling.shapes import Integer
 
 
