@@ -48,7 +48,6 @@ CASES = {
     "lazy_dp_ts": fmab.lazy_dp_ts(1.0),
     "tree_ucb": fmab.tree_ucb(1.0),
     "ldp_ucb": fmab.ldp_ucb(1.0),
-    "demab": fmab.demab(),
     "fed1_ucb": fmab.fed1_ucb(),
     "ucb1": fmab.ucb1(),
     "kl_ucb": fmab.kl_ucb(),

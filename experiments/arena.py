@@ -134,7 +134,7 @@ LINE_UP = {
     "kl_se_components": Entry(
         "KL-SE, 10 stars of 5", fmab.kl_se_components(EPSILON, "5x10:star"), "message"
     ),
-    "demab_private": Entry("DEMAB, private", fmab.demab(EPSILON), "message"),
+    "demab_private": Entry("DEMAB, private", common.DEMAB(EPSILON), "message"),
     "dist_dp_se": Entry("Dist-DP-SE", fmab.dist_dp_se(EPSILON), "sum"),
     "kl_se_sum": Entry("KL-SE, secure sum", fmab.kl_se(EPSILON, secure=True), "sum"),
     "dp_imed_sum": Entry("DP-IMED, secure sum", fmab.dp_imed(EPSILON, secure=True), "sum"),
@@ -150,7 +150,7 @@ LINE_UP = {
     "kl_ucb_pooled": Entry("KL-UCB, pooled", fmab.kl_ucb(pooled=True), "open"),
     "fed1_ucb": Entry("Fed1-UCB, f = 5", fmab.fed1_ucb(pulls=5), "open"),
     "fed1_ucb_own": Entry("Fed1-UCB, f = 10 log T", fmab.fed1_ucb(), "open"),
-    "demab": Entry("DEMAB", fmab.demab(), "open"),
+    "demab": Entry("DEMAB", common.DEMAB(), "open"),
     "dducb": Entry("DDUCB, ring", fmab.dducb("ring"), "open"),
     "gossip_ucb": Entry(
         "Gossip_UCB, ring, scaled", fmab.gossip_ucb("ring", radius="scaled"), "open"
@@ -284,7 +284,7 @@ VIEWS = {
             "kl_se_split": lambda leak: fmab.kl_se(leak, split=True),
             "kl_se_graph": lambda leak: fmab.kl_se_graph(leak, "ring"),
             "kl_se_components": lambda leak: fmab.kl_se_components(leak, "5x10:star"),
-            "demab_private": fmab.demab,
+            "demab_private": common.DEMAB,
             **_GOSSIP,
             **_RELEASED,
         },
@@ -335,7 +335,7 @@ VIEWS = {
             "kl_se_components": lambda leak: fmab.kl_se_components(
                 message_leak(leak, AGENTS), "5x10:star"
             ),
-            "demab_private": fmab.demab,
+            "demab_private": common.DEMAB,
             **_ONE_NOISE,
             **_GOSSIP,
             **_SUMMED,

@@ -8,7 +8,6 @@ from fmab_jax.algorithms.cdp_mab import CDP
 from fmab_jax.algorithms.ddp_mab import DDP
 from fmab_jax.algorithms.dducb import DDUCB
 from fmab_jax.algorithms.dec_ucb import DecUCB
-from fmab_jax.algorithms.demab import DEMAB
 from fmab_jax.algorithms.dist_dp_se import DistDPSE
 from fmab_jax.algorithms.dp_imed import DPIMED
 from fmab_jax.algorithms.dp_klucb import DPKLUCB
@@ -88,7 +87,6 @@ cdp_mab = CDP
 ddp_mab = DDP
 dducb = DDUCB
 dec_ucb = DecUCB
-demab = DEMAB
 dist_dp_se = DistDPSE
 dp_imed = DPIMED
 dp_klucb = DPKLUCB

@@ -22,6 +22,7 @@ import networkx as nx
 import numpy as np
 
 import fmab_jax as fmab
+from experiments.common import DEMAB
 from fmab_jax.algorithms.base import ALGORITHMS
 from fmab_jax.parameters import Flag, parameters_of
 from fmab_jax.sweeps import study
@@ -123,9 +124,9 @@ ROW = {
         fmab.hdp_mab(0.5, "8,3:complete", weights="components"), APART
     ),
     "hdp, stars, agents differ": run(fmab.hdp_mab(0.5, "4,4,3:star"), APART),
-    "demab": run(fmab.demab(), horizon=10**6),
-    "demab, private": run(fmab.demab(0.02), horizon=10**6),
-    "demab, phases alone": run(fmab.demab(0.1), FEW, horizon=10**7),
+    "demab": run(DEMAB(), horizon=10**6),
+    "demab, private": run(DEMAB(0.02), horizon=10**6),
+    "demab, phases alone": run(DEMAB(0.1), FEW, horizon=10**7),
     "single": run(fmab.single_mab(0.5)),
     "single, agents differ": run(fmab.single_mab(0.5), APART),
     "single, budget": run(fmab.single_mab(0.5, **ROUNDS), horizon=10**5),
@@ -159,15 +160,14 @@ ROW |= {
 def shipped():
     """Returns a row for every algorithm on few agents, and for the other value of each flag."""
     rows = {}
-    for told in fmab.list_algorithms():
-        kind = ALGORITHMS.find(told["name"])
+    for kind in (*map(ALGORITHMS.find, (told["name"] for told in fmab.list_algorithms())), DEMAB):
         known = parameters_of(kind)
         usual = {"epsilon": 0.5, "graph": "ring", "components": "4:path"}
         given = {name: value for name, value in usual.items() if name in known}
         flags = {name: item.default for name, item in known.items() if isinstance(item.kind, Flag)}
-        rows[f"shipped, {told['name']}"] = whole(kind(**given), FEW)
+        rows[f"shipped, {kind.name}"] = whole(kind(**given), FEW)
         for flag, usually in flags.items():
-            name = f"shipped, {told['name']}, {flag} = {not usually}"
+            name = f"shipped, {kind.name}, {flag} = {not usually}"
             rows[name] = whole(kind(**given | {flag: not usually}), FEW)
     return rows
 

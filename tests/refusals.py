@@ -103,6 +103,7 @@ def _names(inputs: set[str]) -> dict[str, Any]:
     import xarray as xr
 
     import fmab_jax as fmab
+    from experiments.common import DEMAB
     from fmab_jax.algorithms.base import load_plugin
     from fmab_jax.parts import exchanges
 
@@ -112,6 +113,7 @@ def _names(inputs: set[str]) -> dict[str, Any]:
         **{"Decimal": Decimal, "Fraction": Fraction, "inf": float("inf"), "nan": float("nan")},
         "__name__": __name__,  # of the module of a class that an expression defines
         "CDP": fmab.cdp_mab(1.0),
+        "DEMAB": DEMAB,
         "PROBLEM": fmab.Problem([0.9, 0.5, 0.5, 0.1], agents=3),
         "STUDY": {"horizon": 50, "seeds": 2, "times": 5, "agents": 2, "arms": 2, "epsilon": 1},
         "VALUES": xr.DataArray(np.zeros((5, 3)), dims=("seed", "time")),

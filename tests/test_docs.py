@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import fmab_jax as fmab
+from experiments.common import DEMAB
 from fmab_jax.algorithms import base
 from fmab_jax.cli import main, options
 from fmab_jax.run.contract import PROMISES
@@ -140,7 +141,7 @@ def test_commands_parse(page, monkeypatch, tmp_path):
     own = executed_classes(ROOT / "docs/own_algorithm.md", monkeypatch)
     short = executed_classes(ROOT / "README.md", monkeypatch)
     world = executed_classes(ROOT / "docs/own_world.md", monkeypatch)
-    owners = own.Steeper, own.Batched, own.Moss, own.Relayed, short.Doubling, world.LinUCB
+    owners = own.Steeper, own.Batched, own.Moss, own.Relayed, short.Doubling, world.LinUCB, DEMAB
     for owner in owners:
         monkeypatch.setitem(base.ALGORITHMS.loaded, owner.name, owner)
     monkeypatch.chdir(tmp_path)

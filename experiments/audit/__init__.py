@@ -200,8 +200,6 @@ SOUND = {
     "Fed_UCB": Case(partial(fmab.fed_ucb, 1.0), 2, part=TALKING),
     "Uniform play": Case(fmab.uniform_play, 1, part=TALKING),
 }
-# Whose loop is none that rewards can be given to.
-OWN_LOOP = ("demab",)
 BROKEN = {
     "noise a tenth too small": Case(partial(Quiet, ONE), view="messages"),
     "Skellam noise a fifth too small, δ": Case(

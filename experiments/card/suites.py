@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
+from experiments.common import DEMAB
 from fmab_jax.algorithms.base import ALGORITHMS, Algorithm
 from fmab_jax.algorithms.families.episodes import Episodes
 from fmab_jax.algorithms.families.index import IndexPolicy
@@ -174,12 +175,12 @@ def _problem(stated: Mapping[str, Any]) -> Problem:
 
 @functools.cache
 def contestants() -> tuple[Contestant, ...]:
-    """Returns every shipped algorithm in its shipped variants."""
+    """Returns every shipped algorithm in its shipped variants, and DEMAB."""
     stated = tomllib.loads((FOLDER / "contestants.toml").read_text("utf-8"))
     return tuple(
         Contestant(
             row["label"],
-            ALGORITHMS.find(row["algorithm"]),
+            DEMAB if row["algorithm"] == "demab" else ALGORITHMS.find(row["algorithm"]),
             {n: None if v == "none" else v for n, v in row.get("options", {}).items()},
         )
         for row in stated["contestant"]

@@ -1,9 +1,11 @@
-"""DEMAB against a slow twin, draw by draw."""
+"""DEMAB, a plug-in of the pages, against a slow twin, draw by draw."""
 
 from __future__ import annotations
 
 import functools
+import inspect
 import math
+from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -14,6 +16,8 @@ import quick
 import scipy.stats
 
 import fmab_jax as fmab
+from experiments.common import DEMAB
+from fmab_jax.cli.main import main
 from fmab_jax.sampling import keys, laplace, normal
 
 PHASES = 14
@@ -192,7 +196,7 @@ class Setting(NamedTuple):
 
     @property
     def algorithm(self):
-        return fmab.demab(self.epsilon)
+        return DEMAB(self.epsilon)
 
     @property
     def problem(self):
@@ -259,8 +263,18 @@ def test_noise_is_as_small_as_the_length_of_a_phase_promises():
                 assert reached <= math.sqrt(8) * max(math.sqrt(2 * noises * log), 2 * log)
 
 
+def test_the_plug_in_is_run_by_its_name(tmp_path):
+    """Would catch an example of the pages that the command does not take, or runs otherwise."""
+    file = inspect.getfile(DEMAB)
+    assert Path(file) == Path(__file__).parents[2] / "docs/examples/demab.py"
+    words = f"run demab --plugin {file} --agents 4 --arms 3 --epsilon 0.5 --horizon 1e5 --seeds 4"
+    assert main([*words.split(), "--out", str(tmp_path / "r")]) == 0
+    data = fmab.simulate(DEMAB(0.5), fmab.Problem.uniform(4, 3), 10**5, 4)
+    assert (fmab.load(tmp_path / "r.nc").regret == data.regret).all()
+
+
 def test_an_only_arm_is_played_and_nothing_is_said():
     """Would catch a message about the only arm, and a phase that never ends."""
-    data = fmab.simulate(fmab.demab(), fmab.Problem([0.5], agents=3), 100, 2)
+    data = fmab.simulate(DEMAB(), fmab.Problem([0.5], agents=3), 100, 2)
     assert (data.chosen_arm == 0).all() and (data.regret == 0).all()
     assert data.numbers_sent.values.tolist() == [0, 0]

@@ -16,6 +16,7 @@ import pytest
 from arena_twins import mixing_steps
 
 import fmab_jax as fmab
+from experiments.common import DEMAB
 from fmab_jax.algorithms import base, dducb
 from fmab_jax.algorithms.families import index, slots
 from fmab_jax.equations import Epoch
@@ -290,10 +291,10 @@ LEAKS = (
     (fmab.cdp_mab(epsilon_message=None), INF, INF),
     (fmab.hdp_mab(0.3, "3:path+2:complete"), 0.3, 1.5),
     (fmab.single_mab(0.3), 0.3, 0.3),
-    *((make(0.3), 0.3, 0.3) for make in (fmab.dp_se, fmab.dist_dp_se, fmab.adap_ucb, fmab.demab)),
+    *((make(0.3), 0.3, 0.3) for make in (fmab.dp_se, fmab.dist_dp_se, fmab.adap_ucb, DEMAB)),
     *((make(0.3), 0.3, 0.3) for make in (fmab.lazy_dp_ts, fmab.tree_ucb, fmab.fed_ucb)),
     (fmab.ldp_ucb(0.3, pooled=True), 0.3, 0.3),
-    *((make(), INF, INF) for make in (fmab.fed1_ucb, fmab.demab, fmab.ucb1)),
+    *((make(), INF, INF) for make in (fmab.fed1_ucb, DEMAB, fmab.ucb1)),
 )
 
 
@@ -369,8 +370,8 @@ LEDGERS = {
     "tree_ucb, split": (fmab.tree_ucb(0.3, split=True), [(WATCHERS, 0.3, 0)]),
     "fed_ucb": (fmab.fed_ucb(0.3, "ring"), [("neighbours", 0.3, 0), (WATCHERS, 0.3, 0)]),
     "uniform_play": (fmab.uniform_play(), [(WATCHERS, 0.0, 0)]),
-    "demab": (fmab.demab(), [(SERVER, INF, 0), (AGENTS_, INF, 0), BARE]),
-    "demab, private": (fmab.demab(0.3), [(SERVER, 0.3, 1), (AGENTS_, 0.3, 1), (WATCHERS, 0.3, 1)]),
+    "demab": (DEMAB(), [(SERVER, INF, 0), (AGENTS_, INF, 0), BARE]),
+    "demab, private": (DEMAB(0.3), [(SERVER, 0.3, 1), (AGENTS_, 0.3, 1), (WATCHERS, 0.3, 1)]),
     "ucb1": (fmab.ucb1(), [BARE]),
     "ucb1, pooled": (fmab.ucb1(pooled=True), [(SERVER, INF, 0), (AGENTS_, INF, 0), BARE]),
     "gosine": (fmab.gosine(), [("one random neighbour", INF, 0), BARE]),

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import fmab_jax as fmab
+from experiments.common import DEMAB
 from fmab_jax.parts import graphs
 from fmab_jax.parts.exchanges import View
 
@@ -37,7 +38,7 @@ EXCHANGES = {
     "lcc_ucb, ring": (fmab.lcc_ucb("ring"), 5, 0, 10, (View("neighbours", 1),)),
     "ucb1": (fmab.ucb1(), 0, 0, 0, ()),
     "demab": (
-        fmab.demab(),
+        DEMAB(),
         *(5, 1, 10),
         (View("the server", 1), View("the agents", 1, observation="the best mean of each phase")),
     ),

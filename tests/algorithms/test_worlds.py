@@ -18,6 +18,7 @@ import test_index as index
 import test_layouts as layouts
 
 import fmab_jax as fmab
+from experiments.common import DEMAB
 from fmab_jax.layouts import ragged
 from fmab_jax.sampling import keys
 from fmab_jax.sampling.scope import own_settings
@@ -563,7 +564,7 @@ def test_the_last_segment_reaches_the_horizon():
 
 
 REFUSED = {
-    "demab": (lambda: fmab.demab(), "world='drifting': must be left out with DEMAB"),
+    "demab": (lambda: DEMAB(), "world='drifting': must be left out with DEMAB"),
     "split": (lambda: fmab.kl_se(1.0, split=True), "split=True: must be for means"),
     "oracle": (lambda: fmab.cdp_mab(1.0, rounds=3), "schedule_gap=None: must be given"),
 }

@@ -240,7 +240,7 @@ def test_waits_bare_actions_unless_they_are_private():
 COVERED = {"cdp": 25.0, "ddp": 25.0, "hdp": 25.0, "uniform_play": 0.0} | dict.fromkeys(
     (
         *("single", "dp_se", "dist_dp_se", "adap_ucb", "lazy_dp_ts", "dp_imed", "dp_klucb"),
-        *("ldp_ucb", "fed_ucb", "tree_ucb", "demab"),
+        *("ldp_ucb", "fed_ucb", "tree_ucb"),
     ),
     0.5,
 )

@@ -9,6 +9,7 @@ import xarray as xr
 from ledgers import add_ledgers, make_gaussian_row, make_row
 
 import fmab_jax as fmab
+from experiments.common import DEMAB
 from fmab_jax.algorithms.base import ledger_of
 from fmab_jax.analysis import statements
 from fmab_jax.analysis.costs import NO_MESSAGES, Cost, read_cost, read_exposure
@@ -309,7 +310,7 @@ SERVER = "the server and the agents, with messages"
         (fmab.kl_se(None, secure=True), "the server, with sums over 4 agents"),
         (fmab.ddp_mab(1, graph="ring"), TRUSTS[0] + OPEN),
         (fmab.ddp_mab(1, graph="ring", private_waiting=True), TRUSTS[0]),
-        (fmab.demab(), "the server and the agents, with single messages"),
+        (DEMAB(), "the server and the agents, with single messages"),
         (fmab.dp_imed(1), "nobody: nothing is told"),
         (fmab.ucb1(), "nobody: nothing is told" + OPEN),
         (fmab.ucb1(pooled=True), SERVER),

@@ -17,7 +17,7 @@ import fmab_jax as fmab
 from benchmarks import standings as recompute
 from experiments.__main__ import main
 from experiments.card import card, page, ranking, standings, suites
-from experiments.card.suites import UNBOUNDED, Contestant, Group
+from experiments.card.suites import DEMAB, UNBOUNDED, Contestant, Group
 from experiments.several import Entrant, Ranks, interval_text
 from fmab_jax.algorithms import base
 from fmab_jax.errors import Refusal
@@ -170,8 +170,8 @@ def test_no_noise_is_one_contestant():
         assert card.contestant_of(fmab.cdp_mab, {name: None}).label == "CDP-MAB, no noise"
     own = card.contestant_of(fmab.cdp_mab, {"participation": 0.5, "epsilon_message": None})
     assert own.label == "CDP-MAB, p = 0.5, no noise" and own.options["epsilon"] is None
-    assert card.contestant_of(fmab.demab, {}).label == "DEMAB, private"
-    assert card.contestant_of(fmab.demab, {"epsilon": None}).label == "DEMAB"
+    assert card.contestant_of(DEMAB, {}).label == "DEMAB, private"
+    assert card.contestant_of(DEMAB, {"epsilon": None}).label == "DEMAB"
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,7 @@ LOOPS = [
     *(("cdp", {}), ("cdp", {"participation": 0.5}), ("cdp", {"rounds": 1}), ("ddp", {})),
     *(("single", {}), ("ucb1", {}), ("ucb1", {"pooled": True}), ("dp_imed", {"secure": True})),
 ]
-CASES = LOOPS + [
-    (name, {}) for name in ALGORITHMS.shipped if (name, {}) not in LOOPS and name != "demab"
-]
+CASES = LOOPS + [(name, {}) for name in ALGORITHMS.shipped if (name, {}) not in LOOPS]
 
 
 @pytest.mark.parametrize("case", quick.only(CASES, *LOOPS), ids=str)

@@ -1,4 +1,9 @@
-"""DEMAB: agents divide the arms, and send a server a few numbers after each phase."""
+"""DEMAB: agents divide the arms, and send a server a few numbers after each phase.
+
+A plug-in with a loop of its own:
+
+    fmab run demab --plugin docs/examples/demab.py --agents 10 --arms 10
+"""
 
 from __future__ import annotations
 
@@ -55,10 +60,10 @@ class DEMAB(Private):
 
         >>> import fmab_jax as fmab
         >>> problem = fmab.Problem.uniform(agents=5, arms=10)
-        >>> data = fmab.simulate(fmab.demab(), problem, horizon=10**5, seeds=20)
+        >>> data = fmab.simulate(DEMAB(), problem, horizon=10**5, seeds=20)
         >>> bool((data.links.sel(meter="server")[:, -1] == 5 * data.rounds_made).all())
         True
-        >>> [(row.viewer, row.epsilon) for row in fmab.privacy_ledger(fmab.demab(0.5), agents=5)][0]
+        >>> [(row.viewer, row.epsilon) for row in fmab.privacy_ledger(DEMAB(0.5), agents=5)][0]
         ('the server', 0.5)
     """
 
