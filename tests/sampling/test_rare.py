@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from draws import jit_for
 
-from fmab_jax.sampling import distinct, loops, rare
+from fmab_jax.sampling import loops, rare
+from fmab_jax.sampling.distinct import map_distinct
 from fmab_jax.sampling.lookup import Columns, Table
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -70,9 +71,9 @@ def test_what_nobody_asks_for_is_no_work_for_all(asked):
 def test_equal_operands_are_computed_once(distinct, platform, monkeypatch):
     """Catches the result of other operands, of a bin that is shared or of a chunk after the first,
     NaN that is not equal to itself, and work for every row."""
-    monkeypatch.setattr(rare, "_ROWS", 64)
+    monkeypatch.setattr("fmab_jax.sampling.distinct._ROWS", 64)
     if "bin" in platform:
-        monkeypatch.setattr(rare, "_ODD", 0)
+        monkeypatch.setattr("fmab_jax.sampling.distinct._ODD", 0)
     calls = []
 
     def compute(x, y):
@@ -81,7 +82,7 @@ def test_equal_operands_are_computed_once(distinct, platform, monkeypatch):
 
     kind = RNG.permutation(np.arange(300) % distinct)
     value = np.where(kind == 0, np.nan, kind % 7)
-    draw = jit_for(platform[:3], lambda *given: distinct.map_distinct(compute, *given))
+    draw = jit_for(platform[:3], lambda *given: map_distinct(compute, *given))
     actual, other = draw({"value": value}, kind)
     jax.effects_barrier()
     np.testing.assert_array_equal(actual, value + kind)
