@@ -73,12 +73,13 @@ from fmab_jax.records.problem import Problem as Problem
 from fmab_jax.reports.page import write_report as write_report
 from fmab_jax.run.cache import use_compilation_cache as use_compilation_cache
 from fmab_jax.run.netcdf import save as save
+from fmab_jax.sweeps.api import Study as Study
+from fmab_jax.sweeps.api import simulate as simulate
+from fmab_jax.sweeps.api import sweep as sweep
 from fmab_jax.sweeps.exports import export as export
 from fmab_jax.sweeps.precision import until_precise as until_precise
 from fmab_jax.sweeps.results import load as load
 from fmab_jax.sweeps.results import open_sweep as open_sweep
-from fmab_jax.sweeps.runner import sweep as sweep
-from fmab_jax.sweeps.simulate import simulate as simulate
 
 __version__: str
 

@@ -56,6 +56,7 @@ class Kind(Generic[Value]):
     none_label: str | None = None
 
     metavar: typing.ClassVar[str] = "VALUE"
+    takes_list: typing.ClassVar[bool] = False  # whether several words are one value
 
     def check(self, name: str, value: object, remedy: str) -> object:
         """Returns the value in canonical form, or raises `Refusal`."""
@@ -340,12 +341,14 @@ LEAK = Parameter(
     remedy="give the epsilon of one reward",
     symbol="leak ε",
     label="leak ε",
+    default_text="that of epsilon",
 )
 VIEW = Parameter(
     "view",
     Choice(options=VIEWS),
     help="Where the leak is counted: all messages, sums over agents alone, or actions alone.",
     label="view",
+    default_text="messages",
 )
 
 _DECLARE = "declare the field with fmab_jax.parameter(kind, help)"

@@ -34,6 +34,7 @@ from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import Real
 from fmab_jax.run import compilation, schema
+from fmab_jax.sweeps.fields import FIELDS
 
 
 class Colour(enum.Enum):
@@ -125,7 +126,7 @@ def stored():
     from fmab_jax.sweeps import grid, study
     from fmab_jax.sweeps.store import Store
 
-    instance = study.state(fmab.cdp_mab, PROBLEM, epsilon=[0.5, 1.0], horizon=3, seeds=4, times=3)
+    instance = fmab.Study(fmab.cdp_mab, PROBLEM, epsilon=[0.5, 1.0], horizon=3, seeds=4, times=3)
     store = Store("stored", create=True)
     with store.lock_writer("main"):
         store.write_header(grid.build_header(instance, study.collect_provenance("cpu")))
@@ -175,6 +176,7 @@ def bases():
         "confidence_band": {"values": CURVES, "resamples": 100},
         "paired_difference": pair,
         "sweep": {"algorithm": "cdp", "problem": PROBLEM, "horizon": 50, "seeds": 2, "epsilon": 1},
+        "Study": {"algorithm": "cdp", "problem": PROBLEM, "horizon": 50, "seeds": 2, "epsilon": 1},
         "until_precise": {"relative": 0.1},
         "open_sweep": {"path": "store"},
         "final_table": {"data": DATA},
@@ -316,6 +318,16 @@ DOORS = {
     "lost_interval(seeds)": lambda v: lost_interval(1, v),
     "overview().write(form)": lambda v: fmab.overview(WHOLE).write(v),
     "sweep(problem, 3 x 3)": lambda v: swept(problem=v, agents=3, arms=3),
+    **{
+        f"Study({name})": lambda v, name=name: given("Study", **{name: v}).points
+        for name in ("algorithm", "problem", "horizon", *FIELDS)
+        if name not in ("until", "dims")
+    },
+    "Study(until)": lambda v: given("Study", until=v, keep="summary").points,
+    "Study(dims)": lambda v: given("Study", dims=v),
+    "Study.read(path)": fmab.Study.read,
+    "Study().save(path)": lambda v: given("Study", problem=None).save(v),
+    "Study(means)": lambda v: given("Study", problem=None, means=v, agents=3),
     "open_sweep(chunks)": lambda v: fmab.open_sweep(stored(), chunks=v),
     "open_sweep(partial)": lambda v: fmab.open_sweep(stored(), partial=v),
     "save_figure(overwrite)": lambda v: fmab.save_figure(Figure(), f"{next(NUMBERS)}.png", v),

@@ -25,6 +25,7 @@ from altered import altered
 from refusals import refused, refuses
 
 import fmab_jax as fmab
+from fmab_jax import Study
 from fmab_jax.algorithms import base
 from fmab_jax.algorithms.base import Disclosure, Noise
 from fmab_jax.analysis import conformance
@@ -38,7 +39,6 @@ from fmab_jax.parts.rewards import REWARDS
 from fmab_jax.parts.trials import Outcome, Trial
 from fmab_jax.run import batches, compilation, resources
 from fmab_jax.run.contract import PROMISES
-from fmab_jax.sweeps.study import state
 
 FILE = str(Path(plugs.__file__))
 MEANS = np.array([0.9, 0.5, 0.1])
@@ -657,7 +657,7 @@ def hash_with(kind, folder):
     """The last configuration of a study with a part of the file as it is now."""
     chosen = {"algorithm": fmab.cdp_mab(1.0), **KINDS[kind](load_parts(folder))}
     algorithm = chosen.pop("algorithm")
-    return state(algorithm, horizon=50, seeds=2, agents=2, arms=2, **chosen).points[-1].hash
+    return Study(algorithm, horizon=50, seeds=2, agents=2, arms=2, **chosen).points[-1].hash
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -701,7 +701,7 @@ def test_two_classes_of_one_name_are_two_mechanisms(monkeypatch):
             names,
         )
         algorithm = fmab.kl_se(1.0, mechanism=names["Noise"]())
-        hashes.append(state(algorithm, FEW, horizon=50, seeds=2).points[0].hash)
+        hashes.append(Study(algorithm, FEW, horizon=50, seeds=2).points[0].hash)
         leaks.append((algorithm, fmab.find_leak(algorithm, agents=3, view="sum")))
     assert hashes[0] == hashes[2] != hashes[1]
     for algorithm, leak in leaks:  # the last class has not replaced the others
@@ -731,7 +731,7 @@ def test_classes_that_a_function_makes_are_told_apart_by_what_they_hold():
     for factor in (1, 2):
         owner = dataclass(frozen=True)(type("Noise", (base_class,), {"factor": factor}))
         algorithms.append(fmab.kl_se(1.0, mechanism=owner()))
-    hashes = [state(x, FEW, horizon=50, seeds=2).points[0].hash for x in algorithms]
+    hashes = [Study(x, FEW, horizon=50, seeds=2).points[0].hash for x in algorithms]
     assert hashes[0] == hashes[2] and len(set(hashes)) == 4
 
 
@@ -829,7 +829,7 @@ def test_what_a_typed_output_reads_counts(monkeypatch, function):
             names,
         )
         options = {"agents": 2, "arms": 2, "outputs": [names["OUTPUT"]]}
-        made.append(state(fmab.cdp_mab(1.0), horizon=50, seeds=2, **options).points[0].hash)
+        made.append(Study(fmab.cdp_mab(1.0), horizon=50, seeds=2, **options).points[0].hash)
     assert made[0] == made[2] != made[1]
 
 

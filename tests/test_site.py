@@ -37,7 +37,7 @@ def test_every_public_name_has_a_place_in_the_reference(site):
 def test_the_first_command_is_wrapped(site):
     """Would catch a command outside of the blocks whose long lines the style wraps."""
     home = (site / "index.html").read_text("utf-8")
-    (block,) = [part for part in home.split("<pre>") if "--log-time" in part]
+    (block,) = [part for part in home.split("<pre>") if "--spacing log" in part]
     assert home.partition(f"<pre>{block}")[0].endswith('<div class="highlight">')
     assert "site/style.css" in home
 

@@ -27,7 +27,7 @@ from fmab_jax.errors import Refusal, refuse
 from fmab_jax.run.configs import bind, build_exchange
 from fmab_jax.run.contract import check_statements
 from fmab_jax.run.netcdf import load, save
-from fmab_jax.sweeps.simulate import simulate
+from fmab_jax.sweeps.api import simulate
 
 FILE = suites.FOLDER / "standings.nc"
 # Instances over which a lower bound is averaged: those of the first seeds.

@@ -43,7 +43,7 @@ class KLSE(LikelihoodElimination):
     title = "KL-SE"
     communication = "a server hears ceil(pM) agents a round, or a secure sum"
     trusted = "nobody: a message leaks at most its epsilon; or secure aggregation"
-    examples = ("--epsilon 0.1 1 10 --out kl", "--growth 2 3 5 --split true")
+    examples = ("--epsilon 0.1 1 10 --out kl", "--growth 2 3 5 --split")
 
     secure: bool = secure_parameter("A secure sum hides single messages, with one noise on all.")
     split: bool = parameter(

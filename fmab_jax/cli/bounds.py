@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fmab_jax.cli import study_options
-from fmab_jax.cli.options import Call, Command, option
-from fmab_jax.parameters import Whole
+from fmab_jax.cli.options import Call, Command
+from fmab_jax.parameters import parameters_of
 
 if TYPE_CHECKING:
     from fmab_jax.algorithms.base import Algorithm
@@ -48,18 +48,15 @@ large T (Lai and Robbins): a yardstick, not a bound at this T."""
 class Options:
     """What the theorems guarantee, with explicit constants, for one instance."""
 
-    horizon: int = option(100000, kind=Whole(), default_text="100000")
-    """T, slots."""
-    means: str | None = option(None, metavar="FILE", default_text="drawn")
-    """Fixed means, .csv or .npz; one row is shared by as many agents as --agents says."""
-    root_seed: int = option(0, kind=Whole(high=2**32 - 1))
-    """Selects all randomness."""
-
 
 def command(words: list[str]) -> Command:
     """Builds the command of some words."""
+    from fmab_jax.sweeps.subjects import RandomProblem
+
+    fields = ("horizon", "means", "root_seed", *parameters_of(RandomProblem))
+    owners = _list_algorithms()
     return study_options.build_command(
-        "fmab bounds", words, Options, allow_lists=False, owners=_list_algorithms()
+        "fmab bounds", words, Options, allow_lists=False, owners=owners, fields=fields
     )
 
 
@@ -88,11 +85,8 @@ def execute(call: Call[Options]) -> None:
     from fmab_jax.parts.rewards import Bernoulli
     from fmab_jax.sweeps import grid, study_file
 
-    options, owner = call.options, call.algorithm
-    document = {"algorithm": owner.name, "horizon": options.horizon, "seeds": 1, "times": 1}
-    document["root_seed"] = options.root_seed
-    document |= study_options.build_tables(vars(options), [owner], call.typed)
-    study = study_file.build_study(document)
+    document = study_options.build_document(call.options, [call.algorithm], call.typed)
+    study = study_file.build_study(document | {"seeds": 1, "times": 1})
     config = study.points[0].config
     algorithm = config.algorithm
     assert isinstance(algorithm, PaperElimination)
@@ -116,7 +110,7 @@ def execute(call: Call[Options]) -> None:
         text = ":".join(map(str, problem.rewards.describe().values()))
         allowed = "a law of rewards in [0, 1] for the theorems"
         refuse("rewards", text, allowed, "leave it out for bernoulli")
-    instance = problem if problem.means is not None else problem.fixed(0, options.root_seed)
+    instance = problem if problem.means is not None else problem.fixed(0, study.root_seed)
     means = np.asarray(instance.means).mean(axis=0)
     gaps = means.max() - means
     gaps[gaps < TIE] = 0.0

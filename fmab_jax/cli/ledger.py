@@ -52,9 +52,7 @@ class Options:
 
 def command(words: list[str]) -> Command:
     """Builds the command of some words."""
-    return study_options.build_command(
-        "fmab ledger", words, Options, allow_lists=False, has_random_problem=False
-    )
+    return study_options.build_command("fmab ledger", words, Options, allow_lists=False, fields=())
 
 
 def execute(call: Call[Options]) -> None:

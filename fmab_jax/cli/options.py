@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
 
 from fmab_jax.errors import PlainText, PythonHelp, Refusal, did_you_mean, parse_number
-from fmab_jax.parameters import UNSET, Flag, Kind, Parameter, Real, Unset, Whole, parameters_of
+from fmab_jax.parameters import UNSET, Flag, Kind, Parameter, Real, Unset, Whole
 
 if TYPE_CHECKING:
     from fmab_jax.algorithms.base import Algorithm
@@ -92,14 +92,12 @@ def split_plugins(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def value_of(kind: Kind, text: str) -> float | str | None:
-    """Parses a word: a number or truth value if the kind is one, None for "none".
+    """Parses a word: a number if the kind is one, None for "none".
 
     Any other text stays a text, which the package's check refuses.
     """
     if kind.none_label is not None and text.lower() == "none":
         return None
-    if isinstance(kind, Flag) and text.lower() in ("true", "false"):
-        return text.lower() == "true"
     if isinstance(kind, (Real, Whole)):
         number = parse_number(text)
         return text if number is None else number
@@ -130,43 +128,39 @@ def option(
 
 
 def with_parameters(
-    base: type, owners: Sequence[type], defaults: Mapping[str, object], *, allow_lists: bool
+    base: type,
+    tables: Mapping[str, Mapping[str, Parameter]],
+    defaults: Mapping[str, object],
+    several: Collection[str],
 ) -> type:
-    """Returns a dataclass with the options of a command and those of some described dataclasses.
+    """Returns a dataclass with the options of a command and those of parameters.
 
     Args:
-        base: Dataclass of the command's own options.
-        owners: Classes whose parameters become options.
+        base: Dataclass of the command's own options; one in its ``shared`` also sets the delta of a
+            parameter of that name.
+        tables: Parameters by option, in groups; the names are distinct.
         defaults: Defaults that differ from the parameters' own.
-        allow_lists: Whether an option takes several values; its default is then (), else `UNSET`.
+        several: Options that take several values; their default is then (), else `UNSET`.
 
     Raises:
         ValueError: If two parameters, or a parameter and an option, have one name.
     """
-    from fmab_jax.algorithms.base import Algorithm
-
     names = {field.name for field in dataclasses.fields(base)}
-    declared: set[str] = set()
     fields = []
-    for owner in owners:
-        for name, parameter in parameters_of(owner).items():
-            if name in getattr(base, "shared", ()) and "mechanism" in parameters_of(
-                owner
-            ):  # the command's option sets it, too
-                continue
-            # Several algorithms may have a parameter in common.
-            if name in declared and issubclass(owner, Algorithm):
-                continue
-            if name in names | declared:
-                line = f"{owner.__name__}.{name}: must have a name of its own; rename the parameter"
+    for parameters in tables.values():
+        for name, parameter in parameters.items():
+            if name in getattr(base, "shared", ()) and "mechanism" in parameters:
+                continue  # the command's option sets it, too
+            if name in names:
+                line = f"{name}: must have a name of its own; rename the parameter"
                 raise Refusal.line(line)
-            declared.add(name)
+            names.add(name)
             default = find_default(parameter, defaults)
             default_text = "" if name in defaults else parameter.default_text
             if not default_text:
                 default_text = "must be given" if default is UNSET else parameter.kind.text(default)
             declaration = option(
-                () if allow_lists else UNSET,
+                () if name in several else UNSET,
                 kind=parameter.kind,
                 default_text=default_text,
                 help=parameter.help,
@@ -222,6 +216,24 @@ def answer(name: str, usage: str, text: str) -> None:
     raise Answered
 
 
+class _Switch(argparse.Action):
+    """Sets a truth value: ``--split`` or ``--no-split``; several of them add up."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **settings: Any) -> None:
+        flag = option_strings[0]
+        self.several = settings.pop("several")
+        super().__init__([flag, f"--no-{flag[2:]}"], dest, nargs=0, **settings)
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, *values: Any
+    ) -> None:
+        """Sets, or adds, the value."""
+        value, before = values[-1] == self.option_strings[0], getattr(namespace, self.dest, None)
+        if before is not None and not self.several:
+            parser.error(f"{values[-1]}: given with {self.option_strings[value]}; drop one")
+        setattr(namespace, self.dest, [*(before or ()), value] if self.several else value)
+
+
 class Parser(argparse.ArgumentParser):
     """Refuses in one line; argparse would print the usage and exit."""
 
@@ -256,15 +268,16 @@ def _build_parser(command: Command) -> argparse.ArgumentParser:
         metadata, flag = field.metadata, format_flag(field.name)
         text = (metadata["help"] or texts[field.name]).replace("%", "%%")
         settings: dict[str, Any] = {"metavar": metadata["metavar"]}
-        if isinstance(field.default, tuple):
-            settings |= {"nargs": "+", "action": "extend"}
+        several = isinstance(field.default, tuple)
+        if several:
+            settings["nargs"] = "+"
         if metadata["word"]:
             flag = field.name
-        elif isinstance(field.default, bool):
-            # A flag that is off by default needs no --no- option.
-            settings = {"action": argparse.BooleanOptionalAction if field.default else "store_true"}
+        elif isinstance(metadata["kind"], Flag) or isinstance(field.default, bool):
+            settings = {"action": _Switch, "several": several}
         else:
             settings["type"] = functools.partial(value_of, metadata["kind"])
+        if not metadata["word"] and not isinstance(field.default, bool):
             text += (
                 f" (default: {(metadata['default_text'] or str(field.default)).replace('%', '%%')})"
             )
@@ -297,6 +310,10 @@ def parse(command: Command) -> tuple[object, list[str]]:
         word, otherwise = extra[0].split("=")[0].lstrip("-"), f"see {command.name} --help"
         remedy = did_you_mean(word, names, otherwise, "--{}".format)
         raise Refusal.line(f"{visible(extra[0])}: must be an option of {command.name}; {remedy}")
+    flags = [word.partition("=")[0] for word in words if word.startswith("--")]
+    for flag in flags:
+        if flags.count(flag) > 1:
+            raise Refusal.line(f"{flag}: given twice; write its values after one {flag}")
     values = {n: tuple(v) if isinstance(v, list) else v for n, v in vars(space).items()}
     for field in dataclasses.fields(command.options):
         # Algorithms check their parameters, and lists are checked at use.

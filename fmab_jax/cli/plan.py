@@ -87,7 +87,7 @@ def command(words: list[str]) -> Command:
             fields.append((name, object, declared))
     asked = make_dataclass("Asked", fields, frozen=True, kw_only=True)
     base = make_dataclass("Base", [], bases=(Options, asked), frozen=True, kw_only=True)
-    options = with_parameters(base, [RandomProblem], {}, allow_lists=False)
+    options = with_parameters(base, {"problem": parameters_of(RandomProblem)}, {}, ())
     return Command("fmab plan", options, str(__doc__), words)
 
 
@@ -176,8 +176,7 @@ def _write_files(folder: Path, answer: Answer, document: dict[str, object]) -> l
 
 def _read_problem(options: Any) -> Problem:
     """Builds the problem of the options, as `fmab run` does."""
-    from fmab_jax.sweeps.study_file import read_problems
-    from fmab_jax.sweeps.subjects import RandomProblem
+    from fmab_jax.sweeps.subjects import RandomProblem, read_problems
 
     values = {name: getattr(options, name) for name in parameters_of(RandomProblem)}
     settings: dict[str, Any] = {name: x for name, x in values.items() if x is not UNSET}
@@ -238,7 +237,7 @@ def _write_value(parameter: Parameter, value: object, typed: object) -> str | No
     kind = parameter.kind
     forms = [kind.label(value), kind.plain(value)]
     for form in forms if typed in (None, UNSET) else [typed, *forms]:
-        text = str(form).lower() if isinstance(form, bool) else str(form)
+        text = str(form)
         with suppress(Refusal):
             if kind.check(parameter.name, value_of(kind, text), "") == value:
                 return text
@@ -253,6 +252,9 @@ def write_command(algorithm: Algorithm, problem: Problem, call: Call[Any]) -> st
     for name, parameter in parameters_of(type(algorithm)).items():
         value = getattr(algorithm, name)
         if value is UNSET or value == parameter.default:
+            continue
+        if isinstance(value, bool):
+            words.append(format_flag(name if value else f"no_{name}"))
             continue
         text = _write_value(parameter, value, options.get(name))
         if text is None:

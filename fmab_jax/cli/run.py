@@ -25,7 +25,7 @@ from fmab_jax.cli.options import Call, Command, option, rename_fields
 from fmab_jax.cli.tables import Filtered, Priced, check_columns, print_results
 from fmab_jax.errors import format_quantity, refuse
 from fmab_jax.files import check_path, refuse_taken
-from fmab_jax.parameters import Choice, Whole
+from fmab_jax.parameters import Choice
 from fmab_jax.plots.kinds import draw
 from fmab_jax.sweeps.progress import say_later
 
@@ -33,16 +33,13 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from fmab_jax.algorithms.base import Algorithm
-    from fmab_jax.sweeps.study import Study
+    from fmab_jax.sweeps.api import Study
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Priced, Filtered, study_options.StudyOptions):
+class Options(Priced, Filtered):
     """What all runs share."""
 
-    seeds: int = option(1000, kind=Whole(low=2, high=10**8))
-    """How many trials of each configuration, for an interval at least 2; with --until, how many at
-    first."""
     band: str = option(
         "simultaneous", kind=Choice(options=("simultaneous", "pointwise", "quantile"))
     )
@@ -78,6 +75,8 @@ def execute(call: Call[Options]) -> None:
     options, owners = call.options, call.command.algorithms
     with rename_fields(**study_options.FIELD_OPTIONS):
         _, study = study_options.build_study(options, owners, call.typed)
+        if study.seeds < 2:
+            refuse("seeds", study.seeds, "at least 2, for an interval", "fmab sweep takes one")
         kind = _choose_kind(options, study)
         figure_path, data_path = _choose_paths(options, owners, study)
         if options.where or options.columns:
@@ -110,9 +109,10 @@ def execute(call: Call[Options]) -> None:
 def _describe_length(study: Study) -> str:
     """Says how trials are kept, for a run that takes long."""
     seeds, cells = format_quantity(study.seeds, "seed"), len(study.points)
-    line = f"running {format_quantity(cells, 'configuration')} x {seeds}; fmab run keeps nothing "
     return (
-        line + "until it ends: fmab sweep with the same options and --out FOLDER keeps all trials\n"
+        f"running {format_quantity(cells, 'configuration')} x {seeds}, or compiling; fmab run "
+        "keeps nothing until it ends: fmab sweep with the same options and --out FOLDER keeps all "
+        "trials\n"
     )
 
 

@@ -7,8 +7,7 @@ import hashlib
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fmab_jax.cli.options import (
@@ -16,57 +15,22 @@ from fmab_jax.cli.options import (
     answer,
     choose,
     find_default,
-    option,
     visible,
     wants_help,
     with_parameters,
 )
 from fmab_jax.errors import Refusal, refuse
-from fmab_jax.parameters import LEAK, UNSET, VIEW, Choice, Parameter, Real, Whole, parameters_of
+from fmab_jax.parameters import UNSET, Parameter, parameters_of
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from fmab_jax.algorithms.base import Algorithm
     from fmab_jax.sampling.shapes import Record
-    from fmab_jax.sweeps.study import Study
+    from fmab_jax.sweeps.api import Study
 
 # Most letters of options in a file name.
 _LONGEST = 120
-
-
-@dataclass(frozen=True, kw_only=True)
-class StudyOptions:
-    """Options of every study, besides parameters of algorithm and problem."""
-
-    horizon: tuple[float, ...] = option((), kind=Whole(), metavar="N", default_text="100000")
-    """T, slots that every agent plays; such as 1e6."""
-    means: tuple[str, ...] = option((), metavar="FILE", default_text="each seed draws its own")
-    """Fixed means in [0, 1], .csv (a row per agent, a column per arm, below a line of names or
-    not) or .npz; one row is shared by all agents, and --agents says how many."""
-    means_error: float | None = option(None, kind=Real(low=0.0), default_text="the means are exact")
-    """Standard error of the means in FILE: each seed draws normal means around them."""
-    seeds: int = option(1000, kind=Whole(low=1, high=10**8))
-    """How many trials of each configuration; with --until, how many at first."""
-    root_seed: int = option(0, kind=Whole(high=2**32 - 1))
-    """Selects all randomness."""
-    times: tuple[float, ...] = option((), kind=Whole(), metavar="N", default_text="100")
-    """How many slots to record; two or more numbers are the slots themselves."""
-    log_time: bool = option(False)
-    """Space the recorded slots evenly in log t."""
-    outputs: tuple[str, ...] = option((), metavar="OUTPUT", default_text="the usual ones")
-    """What comes out besides, such as regret_by_agent; fmab list shows them."""
-    keep: str = option("curves", kind=Choice(options=("curves", "summary")))
-    """Keep every seed's curve, or moments, a histogram and counts of very many seeds."""
-    until: float | None = option(None, kind=Real(), metavar="RELATIVE", default_text="off")
-    """Double the seeds of each configuration until its band's half-width is at most this share of
-    the mean; needs --keep summary."""
-    max_seeds: int | None = option(None, kind=Whole(), default_text="1000000")
-    """Most seeds of a configuration, with --until."""
-    leak: tuple[float, ...] = option((), kind=LEAK.kind, default_text="that of epsilon")
-    """What one reward leaks in the view, the same for every algorithm; sets epsilon."""
-    view: str | None = option(None, kind=VIEW.kind, default_text="messages")
-    """Where the leak is counted: all messages, sums over agents alone, or actions alone."""
 
 
 def build_command(
@@ -77,7 +41,7 @@ def build_command(
     allow_lists: bool = True,
     alternatives: Iterable[str] = (),
     owners: Mapping[str, type[Algorithm]] | None = None,
-    has_random_problem: bool = True,
+    fields: Collection[str] | None = None,
     several: bool = False,
 ) -> Command:
     """Builds a command whose first word names an algorithm, with that algorithm's options.
@@ -91,11 +55,12 @@ def build_command(
         allow_lists: Whether an option takes several values.
         alternatives: Other valid first words, for refusals.
         owners: Algorithms by name; all by default.
-        has_random_problem: Whether there are options for a random problem.
+        fields: Fields of a study that become options besides the algorithms' parameters, such as
+            "horizon"; all by default.
         several: Whether more than one word may name an algorithm.
     """
     from fmab_jax.algorithms.base import ALGORITHMS
-    from fmab_jax.sweeps.subjects import RandomProblem
+    from fmab_jax.sweeps.fields import FIELDS
 
     by_name = dict(sorted((ALGORITHMS.by_name() if owners is None else owners).items()))
     aliases = ALGORITHMS.with_aliases(by_name)
@@ -124,9 +89,16 @@ def build_command(
             raise Refusal.line(f"{word}: must be named once; drop one")
     owner = chosen[0]
     name = f"{name} {' '.join(visible(str(word)) for word in names)}"
-    bases = (*chosen, RandomProblem) if has_random_problem else (owner,)
+    tables = _list_options(chosen, fields)
+    lists = {
+        field
+        for table, parameters in tables.items()
+        for field, parameter in parameters.items()
+        if parameter.kind.takes_list or (table != "until" and field not in (*FIELDS, "means_error"))
+    }
     defaults = {"agents": owner.usual_agents}
-    options = with_parameters(base, bases, defaults, allow_lists=allow_lists)
+    options = with_parameters(base, tables, defaults, lists if allow_lists else ())
+    has_random_problem = "arms" in tables["problem"]
     examples = (owner.examples if allow_lists else ()) or (
         "--agents 5 --arms 10",
         "--horizon 1e6 --arms 10",
@@ -153,83 +125,90 @@ def _describe_algorithm(owner: type[Algorithm], name: str, examples: Sequence[st
     return text + "\n\nExamples:\n" + "\n".join(f"  {name} {e}".rstrip() for e in examples)
 
 
+def _list_options(
+    owners: Sequence[type[Algorithm]], names: Collection[str] | None = None
+) -> dict[str, dict[str, Parameter]]:
+    """Returns the parameters of a study's tables by option, those of the algorithms first."""
+    from fmab_jax.sweeps.fields import UNTIL_OPTIONS, list_tables
+
+    tables = list_tables(owners)
+    del tables[""]["algorithm"]
+    tables["until"] = {UNTIL_OPTIONS.get(name, name): p for name, p in tables["until"].items()}
+    return {
+        table: {n: p for n, p in tables[table].items() if table == "parameters" or n in names}
+        if names is not None
+        else tables[table]
+        for table in ("parameters", "problem", "", "until")
+    }
+
+
 def build_document(
-    options: StudyOptions, owners: Sequence[type[Algorithm]], typed: Sequence[str]
+    options: object, owners: Sequence[type[Algorithm]], typed: Sequence[str]
 ) -> Record:
     """Builds the study file that is equivalent to options.
 
     Args:
-        options: `StudyOptions` with the parameters of the algorithms and of a random problem.
+        options: The fields of a study that are options, as attributes.
         owners: The algorithms' classes.
         typed: Names of the typed options; dimensions have their order.
     """
-    names = [owner.name for owner in owners]
-    study: Record = {
-        "algorithm": names if len(names) > 1 else names[0],
-        "horizon": _unwrap_single(options.horizon) if options.horizon else 100_000,
-        "seeds": options.seeds,
-        "root_seed": options.root_seed,
-        "keep": options.keep,
-        "spacing": "log" if options.log_time else "linear",
-    }
-    if options.outputs:
-        study["outputs"] = list(options.outputs)
-    if options.times:
-        study["times"] = _unwrap_single(options.times)
-    if options.leak:
-        study["leak"] = _unwrap_single(options.leak)
-    if options.view is not None:
-        study["view"] = options.view
-    study |= build_tables(vars(options), owners, typed)
-    until = {"relative": options.until, "max_seeds": options.max_seeds}
-    if until := {name: value for name, value in until.items() if value is not None}:
-        study["until"] = until
-    return study
-
-
-def build_tables(
-    options: Mapping[str, object], owners: Sequence[type[Algorithm]], typed: Sequence[str]
-) -> dict[str, Record]:
-    """Builds [parameters] and [problem] of a document from options by name."""
     from fmab_jax.sweeps.subjects import RandomProblem
 
-    def collect(parameters: Mapping[str, Parameter]) -> Record:
-        names = dict.fromkeys([*(name for name in typed if name in parameters), *parameters])
-        values = {name: options[name] for name in names}
-        return {n: _unwrap_single(v) for n, v in values.items() if v is not UNSET and v != ()}
-
-    random_parameters = parameters_of(RandomProblem)
-    if options.get("means_error") is not None and not options["means"]:
-        refuse("means_error", options["means_error"], "given with --means", "add --means FILE")
-    problem = collect(random_parameters)
-    if options["means"]:
-        problem["means"] = _unwrap_single(options["means"])
-        if options.get("means_error") is not None:
-            problem["means_error"] = options["means_error"]
-    else:
-        # Defaults are written out, so that a saved study does not depend on them.
-        plain = {
-            n: find_default(p, {"agents": owners[0].usual_agents})
-            for n, p in random_parameters.items()
-        }
-        problem |= {n: v for n, v in plain.items() if v is not None and n not in problem}
-    parameters = collect({n: p for owner in owners for n, p in parameters_of(owner).items()})
-    if not options.get("leak"):
+    names, tables = [owner.name for owner in owners], _list_options(owners)
+    document: Record = {"algorithm": names if len(names) > 1 else names[0]}
+    values = {table: _collect(options, tables[table], typed) for table in tables}
+    # Defaults are written out, so that a saved study does not depend on them.
+    document |= values[""] | _list_defaults(tables[""], values[""])
+    problem, parameters = values["problem"], values["parameters"]
+    if "means" not in problem:
+        usual = {"agents": owners[0].usual_agents}
+        problem |= _list_defaults(parameters_of(RandomProblem), problem, usual)
+    if "leak" not in document:
         complete = [add_suggestions(owner, parameters) for owner in owners]
-        if len(owners) > 1 and any(values != parameters for values in complete):
+        if len(owners) > 1 and any(x != parameters for x in complete):
             allowed = "given with several algorithms, which count epsilon in different ways"
             refuse("leak", UNSET, allowed, "add --leak 1")
         parameters = complete[0]
-    return {"parameters": parameters, "problem": problem}
+    document |= {"parameters": parameters, "problem": problem}
+    until = {p.name: values["until"][n] for n, p in tables["until"].items() if n in values["until"]}
+    return document | ({"until": until} if until else {})
+
+
+def _collect(options: object, parameters: Mapping[str, Parameter], typed: Sequence[str]) -> Record:
+    """Returns the values of options, typed ones first; one value is no list."""
+    from fmab_jax.sweeps.fields import Names
+
+    names = dict.fromkeys([*(name for name in typed if name in parameters), *parameters])
+    values = {name: getattr(options, name, UNSET) for name in names}
+    collected: Record = {}
+    for name, value in values.items():
+        if value is UNSET or value == ():
+            continue
+        if isinstance(value, tuple):
+            is_one = len(value) == 1 and not isinstance(parameters[name].kind, Names)
+            value = value[0] if is_one else [*value]
+        collected[name] = value
+    return collected
+
+
+def _list_defaults(
+    parameters: Mapping[str, Parameter], values: Record, usual: Mapping[str, object] | None = None
+) -> Record:
+    """Returns the defaults of the command line for what has no value."""
+    defaults = {name: find_default(p, usual or {}) for name, p in parameters.items()}
+    missing = (UNSET, None, ())
+    return {n: x for n, x in defaults.items() if n not in values and x not in missing}
 
 
 def add_suggestions(owner: type[Algorithm], parameters: Record) -> Record:
     """Adds the suggested values of parameters that an algorithm requires."""
-    complete = dict(parameters)
-    for name, parameter in parameters_of(owner).items():
+    complete, known = dict(parameters), parameters_of(owner)
+    # Other algorithms may have further parameters.
+    values = {n: v[0] if isinstance(v, list) else v for n, v in parameters.items() if n in known}
+    for name, parameter in known.items():
         if parameter.suggested is not UNSET and name not in complete:
             try:
-                owner(**{n: v[0] if isinstance(v, list) else v for n, v in complete.items()})
+                owner(**values)
             except Refusal as error:
                 if error.field == name:
                     complete[name] = parameter.suggested
@@ -237,25 +216,19 @@ def add_suggestions(owner: type[Algorithm], parameters: Record) -> Record:
 
 
 def build_study(
-    options: StudyOptions, owners: Sequence[type[Algorithm]], typed: Sequence[str]
+    options: object, owners: Sequence[type[Algorithm]], typed: Sequence[str]
 ) -> tuple[Record, Study]:
     """Builds a document and its study; checks all combinations of values."""
-    from fmab_jax.sweeps import study_file
+    from fmab_jax.sweeps.api import Study
 
-    content = build_document(options, owners, typed)
-    study = study_file.build_study(content)
+    document = build_document(options, owners, typed)
+    study = Study.from_document(document)
     _ = study.points  # refuses inconsistent values
-    return content, study
+    return document, study
 
 
 FIELD_OPTIONS = {"store": "out", "relative": "until", "until.relative": "until"}
 """Options of fields that have another name in the package."""
-
-
-def _unwrap_single(values: object) -> object:
-    if not isinstance(values, tuple):
-        return values
-    return values[0] if len(values) == 1 else list(values)
 
 
 def choose_file_name(

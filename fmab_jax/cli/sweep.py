@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from fmab_jax.sampling.shapes import Record
-    from fmab_jax.sweeps.study import Study
+    from fmab_jax.sweeps.api import Study
 
 _MOST_ROWS = 40
 
@@ -67,7 +67,7 @@ class Storing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Storing, study_options.StudyOptions):
+class Options(Storing):
     """What all sweeps share; several values after an option are swept."""
 
 
@@ -92,6 +92,7 @@ def command(words: list[str]) -> Command:
 def execute(call: Call[Options | FileOptions]) -> None:
     """Runs a sweep, prints its table, and says what can be done with it."""
     from fmab_jax.sweeps import cluster, runner, study_file
+    from fmab_jax.sweeps.api import Study
 
     options = call.options
     document: Record = {}
@@ -100,7 +101,7 @@ def execute(call: Call[Options | FileOptions]) -> None:
         if isinstance(options, FileOptions):
             stack.enter_context(study_file.as_toml_errors(document))
             document |= study_file.read_study(options.study)
-            study, label = study_file.build_study(document), Path(options.study).stem
+            study, label = Study.from_document(document), Path(options.study).stem
         else:
             document, study = study_options.build_study(
                 options, call.command.algorithms, call.typed

@@ -52,7 +52,7 @@ class Question(Configurable):
         Whole(low=1, high=10**12),
         "T, slots that every agent plays; such as 2e5.",
         keyword=False,
-        suggested=SHARED["horizon"].default,
+        suggested=SHARED["horizon"].suggested,
         remedy=SHARED["horizon"].remedy,
     )
     leak: float | None = parameter(

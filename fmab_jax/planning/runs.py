@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -35,7 +34,7 @@ from fmab_jax.run.configs import Config, Program, bind
 from fmab_jax.sweeps.blocks import Job
 from fmab_jax.sweeps.layout import Room
 from fmab_jax.sweeps.runner import run
-from fmab_jax.sweeps.study import state
+from fmab_jax.sweeps.study import Design
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -305,17 +304,18 @@ class Runs:
         if store is not None and store.is_symlink():
             remedy = f"its {name} is a symbolic link: put the real one in its place"
             refuse("store", str(self.store), "a folder of plans", remedy)
-        study = state(
+        study = Design(
             algorithms,
             self.question.problem,
             horizon=self.question.horizon,
             seeds=seeds,
             times=[self.question.horizon],
             root_seed=self._find_root(level),
+            fast_compile=seeds * len(algorithms) <= _MANY,
         )
         with self._rename_store_refusal():
             return run(
-                replace(study, fast_compile=seeds * len(algorithms) <= _MANY),
+                study,
                 store=store,
                 allow_changes=("algorithm", "seeds") if store else (),
                 client=self.client,

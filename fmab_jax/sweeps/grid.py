@@ -20,7 +20,7 @@ from fmab_jax.run.facts import Ledger, build_ledger, facts, read_ledger, write_l
 from fmab_jax.sampling.shapes import Record
 from fmab_jax.sweeps.precision import Precision
 from fmab_jax.sweeps.store import FORMAT
-from fmab_jax.sweeps.study import Study
+from fmab_jax.sweeps.study import Design
 
 # Facts of a configuration; a fact that all share becomes an attribute.
 SHARED = (
@@ -33,7 +33,7 @@ _TEXT_AXES = ("problem", "rewards", "algorithm")
 _FACTS = ("counted", "agents", "arms", "vectors", "numbers", "number_bits")
 
 
-def build_header(study: Study, versions: Mapping[str, str]) -> Record:
+def build_header(study: Design, versions: Mapping[str, str]) -> Record:
     """Returns the header of a study: all that labels its results, as JSON."""
     grids: list[list[int]] = []
     places: dict[str, int] = {}
@@ -54,14 +54,14 @@ def build_header(study: Study, versions: Mapping[str, str]) -> Record:
         "meters": [list(meter) for meter in schema.meters_of(exchanges)],
         "keep": study.keep,
         "seeds": study.seeds,
-        "until": None if until is None else until._asdict(),
+        "until": None if until is None else until.plain(),
         "look_level": None if until is None else until.look_level(study.seeds),
         "cells": cells,
         "grids": grids,
     }
 
 
-def _describe_cell(config: Config, study: Study) -> Record:
+def _describe_cell(config: Config, study: Design) -> Record:
     """Returns the facts of one configuration, as JSON."""
     cell = facts(config, sum_agents=study.sum_agents)
     for name in ("epsilon", "epsilon_message"):
@@ -87,7 +87,7 @@ def encode_ledger(ledger: Ledger) -> Record:
     return {"ledger": write_ledger(ledger), "leak_messages": [epsilon, messages.delta]}
 
 
-def build_attributes(study: Study) -> Record:
+def build_attributes(study: Design) -> Record:
     """Returns the attributes of a study's results."""
     return Grid(build_header(study, {})).attrs()
 

@@ -19,7 +19,7 @@ from fmab_jax.run.configs import Config, Program, check_counts
 from fmab_jax.sweeps.blocks import Job
 from fmab_jax.sweeps.chunks import Results
 from fmab_jax.sweeps.store import MOST_BYTES
-from fmab_jax.sweeps.study import Point, Study
+from fmab_jax.sweeps.study import Design, Point
 
 # A chunk takes two cores about a second, and holds at most so many bytes of curves.
 _CHUNK_ELEMENTS = {"cpu": 6_400_000}
@@ -60,7 +60,7 @@ class Layout:
 
     def __init__(
         self,
-        study: Study,
+        study: Design,
         platform: str,
         chunk: int | None,
         worker: tuple[int, int] | None = None,

@@ -15,7 +15,7 @@ from fmab_jax.run.attributes import json_attr
 from fmab_jax.sampling.shapes import Record
 from fmab_jax.sweeps import study_file
 from fmab_jax.sweeps.grid import Grid, build_header
-from fmab_jax.sweeps.study import Study
+from fmab_jax.sweeps.study import Design
 from fmab_jax.sweeps.subjects import RANDOM_PROBLEM
 
 
@@ -74,7 +74,7 @@ def _drop_unset(entry: Record) -> Record:
     return {name: value for name, value in entry.items() if name != unset}
 
 
-def _rebuild_study(description: Record, data: xr.Dataset) -> Study | None:
+def _rebuild_study(description: Record, data: xr.Dataset) -> Design | None:
     """Returns a study with the same ledgers; None where it cannot be built.
 
     Ledgers depend on the algorithm, the agents and their presence, and not on means, of which a

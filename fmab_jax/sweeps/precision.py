@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from fmab_jax.analysis.bands import divide_level
 from fmab_jax.analysis.summary import Moments
-from fmab_jax.errors import count, real
+from fmab_jax.parameters import UNSET, Configurable, Real, Whole, parameter
 from fmab_jax.run.resources import MAX_SEEDS
 
+_SHARE = Real(low=0.0, high=1.0, open_low=True, open_high=True)
 
-class Precision(NamedTuple):
-    """When a configuration has enough seeds; `until_precise` creates it.
 
-    Attributes:
-        relative: Largest half-width of the band at the horizon, as a share of the mean.
-        level: Confidence level, over all looks together.
-        max_seeds: Where to stop in any case.
-    """
+@dataclass(frozen=True)
+class Precision(Configurable):
+    """When a configuration has enough seeds; `until_precise` creates it."""
 
-    relative: float
-    level: float
-    max_seeds: int
+    relative: float = parameter(
+        _SHARE,
+        "Double the seeds of each configuration until its band's half-width is at most this share "
+        "of the mean; needs --keep summary.",
+        keyword=False,
+        default=UNSET,
+        default_text="off",
+        remedy="use 0.01 for 1 %",
+    )
+    level: float = parameter(
+        _SHARE,
+        "Confidence level of that band, over all looks together.",
+        default=0.95,
+        remedy="use 0.95",
+    )
+    max_seeds: int = parameter(
+        Whole(low=2, high=MAX_SEEDS),
+        "Most seeds of a configuration, with --until.",
+        default=10**6,
+        remedy="give the most seeds of a configuration",
+    )
 
     def looks(self, seeds: int) -> list[int]:
         """Returns the doubling numbers of seeds at which a band is checked."""
@@ -33,6 +47,8 @@ class Precision(NamedTuple):
 
     def look_level(self, seeds: int) -> float:
         """Returns the confidence level of one look, by Bonferroni."""
+        from fmab_jax.analysis.bands import divide_level  # slow import
+
         return divide_level(self.level, len(self.looks(seeds)))
 
 
@@ -66,11 +82,7 @@ def until_precise(relative: float, *, level: float = 0.95, max_seeds: int = 10**
         >>> data.seeds.values.tolist(), bool((data.relative_width > 0.005).all())
         ([40, 40], True)
     """
-    return Precision(
-        real("relative", relative, 0, 1, "use 0.01 for 1 %", open_low=True, open_high=True),
-        real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True),
-        count("max_seeds", max_seeds, 2, MAX_SEEDS, "give the most seeds of a configuration"),
-    )
+    return Precision(relative, level=level, max_seeds=max_seeds)
 
 
 def relative_width(regret: Moments, level: float) -> float:

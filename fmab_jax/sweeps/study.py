@@ -1,7 +1,7 @@
 """A study: a labelled grid of configurations, each with an identity.
 
-A `Study` holds no results. The address of a point is the hash of everything that its numbers depend
-on, so equal points of two studies, or of one grid, are the same config.
+A `Design` holds no results. The address of a point is the hash of everything that its numbers
+depend on, so equal points of two studies, or of one grid, are the same config.
 """
 
 from __future__ import annotations
@@ -11,32 +11,30 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources as package_files
-from typing import NamedTuple, TypeGuard, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from fmab_jax import __version__
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis.leaks import NOISE, at_leak
-from fmab_jax.errors import choice, count, did_you_mean, flag, length, refuse
+from fmab_jax.errors import did_you_mean, refuse
 from fmab_jax.parameters import UNSET, VIEWS, Parameter, parameters_of
 from fmab_jax.parts.exchanges import Exchange
 from fmab_jax.parts.mechanisms import Mechanism
-from fmab_jax.parts.outputs import Output, Reduce
+from fmab_jax.parts.outputs import Reduce
 from fmab_jax.parts.plugins import code_of
 from fmab_jax.parts.worlds.contract import check_world
-from fmab_jax.records.problem import Problem
+from fmab_jax.records.problem import Problem, RandomMeans
 from fmab_jax.run import cache, resources
 from fmab_jax.run import outputs as record
 from fmab_jax.run.configs import FEW_TRIALS, Config, bind, pad_agents
 from fmab_jax.run.contract import refuse_errors
-from fmab_jax.run.resources import MAX_SEEDS
-from fmab_jax.sampling import keys
 from fmab_jax.sampling.shapes import Record
+from fmab_jax.sweeps.fields import FIELDS, StudyFields
 from fmab_jax.sweeps.precision import Precision
 from fmab_jax.sweeps.subjects import (
     MAX_CONFIGS,
@@ -45,6 +43,7 @@ from fmab_jax.sweeps.subjects import (
     RandomProblem,
     axis_of,
     describe_problem,
+    read_problems,
 )
 
 # Modules that a seed's numbers depend on.
@@ -64,23 +63,69 @@ class Point(NamedTuple):
     config: Config
 
 
-@dataclass(frozen=True, eq=False)
-class Study:
-    """A grid of configurations times seeds; made by `state`, from arguments as in `sweep`."""
+@dataclass(frozen=True, eq=False, init=False)
+class Design(StudyFields):
+    """A grid of configurations times seeds, checked; arguments as in `fmab_jax.Study`.
 
-    axes: tuple[Axis, ...]  # the swept parameters, in order
-    settings: Record  # every parameter that is not swept, checked, by name
-    parameters: Mapping[str, Parameter]  # of all algorithms and the problem
-    seeds: int  # how many of every config; with ``until``, those of the first look
-    root_seed: int
-    times: ArrayLike
-    spacing: str
-    sum_agents: bool
-    keep: str
-    until: Precision | None
-    outputs: tuple[Output, ...] = ()
-    seed_list: np.ndarray | None = None  # which seeds; None for 0, 1, ..., seeds - 1
-    fast_compile: bool | None = None  # as in `Program`; None to choose by the number of trials
+    Attributes:
+        axes: The swept parameters, in order.
+        settings: Every parameter that is not swept, checked, by name.
+        parameters: All parameters of the algorithms and the problem, by name.
+        seeds: How many of every configuration; with ``until``, those of the first look.
+        seed_list: Which seeds, int64 [seed]; None for 0, 1, ..., seeds - 1.
+        files: The problem's arguments where files hold the means.
+        fast_compile: As in `Program`; None to choose by the number of trials.
+    """
+
+    axes: tuple[Axis, ...]
+    settings: Record
+    parameters: Mapping[str, Parameter]
+    seed_list: np.ndarray | None
+    files: Record
+    fast_compile: bool | None
+
+    def __init__(
+        self,
+        algorithm: object,
+        problem: object = None,
+        *,
+        horizon: object,
+        seeds: object,
+        fast_compile: bool | None = None,
+        **values: Any,
+    ) -> None:
+        stated = values | {"seeds": seeds}
+        fields: Record = {name: p.check(stated.get(name, p.default)) for name, p in FIELDS.items()}
+        values = {name: value for name, value in values.items() if name not in FIELDS}
+        seed_list = fields["seeds"] if isinstance(fields["seeds"], np.ndarray) else None
+        fields |= {"seed_list": seed_list, "fast_compile": fast_compile}
+        if seed_list is not None:
+            fields["seeds"] = len(seed_list)
+            if fields["keep"] != "curves":
+                allowed = "a number with keep='summary'"
+                refuse("seeds", seed_list.tolist(), allowed, "a list is for curves")
+        if fields["until"] is not None:
+            _check_until(fields["until"], fields["keep"], fields["seeds"])
+        files = _take_files(problem, values)
+        problem = read_problems(**files) if files else problem
+        if isinstance(problem, Problem) and problem.means is None:
+            # A random Problem and its parameters give the same study.
+            names = parameters_of(RandomMeans)
+            _refuse_twice(names, values, "a Problem")
+            values = {name: getattr(problem, name) for name in names} | values
+            problem = None
+        axes, settings, parameters = _lay_out(algorithm, problem, values | {"horizon": horizon})
+        for output in fields["outputs"]:
+            if isinstance(output, Reduce) and fields["keep"] != "summary":
+                allowed = "left out, or given with keep='summary'"
+                refuse("outputs", output.name, allowed, "it is made of many seeds")
+            variables = {output.name, *record.derive_names([output.name])}
+            if not variables.isdisjoint(axis.name for axis in axes):
+                refuse("Output.name", output.name, "no parameter that is swept", "rename it")
+        fields["axes"] = _order(axes, fields["dims"])
+        fields |= {"settings": settings, "parameters": parameters, "files": files}
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -141,7 +186,7 @@ class Study:
     def hash(self) -> str:
         """Identity of the study, equal for Python, TOML and options."""
         axes = [[axis.name, list(axis.labels)] for axis in self.axes]
-        until = None if self.until is None else list(self.until)
+        until = None if self.until is None else [*self.until.plain().values()]
         seeds = self.seeds if self.seed_list is None else self._seeds
         return _hash([axes, seeds, self.keep, until, [point.hash for point in self.points]])
 
@@ -162,15 +207,12 @@ class Study:
         axes = {a.name: [*map(kinds[a.name].plain, a.values)] for a in self.axes}
         # JSON turns tuples into lists, as a reader will see them.
         description = json.loads(json.dumps(dict(sorted(settings.items())) | axes, default=str))
+        fields = {name: p.kind.plain(getattr(self, name)) for name, p in FIELDS.items()}
+        # The axes have the order of dims, and outputs have identities.
+        del fields["dims"], fields["outputs"]
         return description | {
             "axes": [axis.name for axis in self.axes],
-            "seeds": self.seeds,
-            "root_seed": self.root_seed,
-            "times": np.asarray(self.times).tolist(),
-            "spacing": self.spacing,
-            "sum_agents": self.sum_agents,
-            "keep": self.keep,
-            "until": None if self.until is None else self.until._asdict(),
+            **fields,
             **({} if self.seed_list is None else {"listed": self._seeds}),
             **record.to_study(self.outputs),
         }
@@ -230,59 +272,27 @@ def _instantiate(owner: type[Owner], values: Record) -> Owner:
         return owner(**{name: values[name] for name in parameters_of(owner) if name in values})
 
 
-def state(
-    algorithm: object,
-    problem: object = None,
-    *,
-    horizon: object,
-    seeds: object,
-    root_seed: int = 0,
-    times: ArrayLike = 100,
-    spacing: str = "linear",
-    sum_agents: bool = True,
-    keep: str = "curves",
-    until: Precision | None = None,
-    outputs: object = (),
-    **parameters: object,
-) -> Study:
-    """Checks a study and lays out its grid; arguments as in `fmab_jax.sweep`."""
-    choice("keep", keep, ("curves", "summary"), "'summary' for very many seeds")
-    number, seed_list = _parse_seeds(seeds)
-    if seed_list is not None and keep != "curves":
-        allowed = "a number with keep='summary'"
-        refuse("seeds", seeds, allowed, "a list is for curves")
-    if until is not None:
-        _check_until(until, keep, number)
-    flag("sum_agents", sum_agents)
-    if isinstance(problem, Problem) and problem.means is None:
-        # A random Problem and its parameters give the same study.
-        names = ("agents", "arms", "spread", "instance_gap", "rewards", "world", "presence")
-        _refuse_twice(names, parameters, "a Problem")
-        parameters = {name: getattr(problem, name) for name in names} | parameters
-        problem = None
-    axes, settings, specs = _lay_out(algorithm, problem, parameters | {"horizon": horizon})
-    selected = record.resolve(outputs)
-    for output in selected:
-        if isinstance(output, Reduce) and keep != "summary":
-            allowed = "left out, or given with keep='summary'"
-            refuse("outputs", output.name, allowed, "it is made of many seeds")
-        variables = {output.name, *record.derive_names([output.name])}
-        if not variables.isdisjoint(axis.name for axis in axes):
-            refuse("Output.name", output.name, "no parameter that is swept", "rename it")
-    return Study(
-        axes=axes,
-        settings=settings,
-        parameters=specs,
-        seeds=number,
-        root_seed=keys.checked_seed("root_seed", root_seed),
-        times=times,
-        spacing=spacing,
-        sum_agents=sum_agents,
-        keep=keep,
-        until=until,
-        outputs=selected,
-        seed_list=seed_list,
-    )
+def _take_files(problem: object, values: Record) -> Record:
+    """Takes the problem's arguments from values if they name files of means; else {}."""
+    if "means" not in values:
+        if (error := values.get("means_error", UNSET)) is not UNSET:
+            refuse("means_error", error, "given with means", "name a file of means")
+        return {}
+    if problem is not None:
+        refuse("means", values["means"], "left out with a problem", "drop one")
+    names = {"means", "means_error", *parameters_of(RandomProblem)}
+    return {name: values.pop(name) for name in [*values] if name in names}
+
+
+def _order(axes: tuple[Axis, ...], names: tuple[str, ...]) -> tuple[Axis, ...]:
+    """Returns the axes in the order of names, if there are some."""
+    if not names:
+        return axes
+    by_name = {axis.name: axis for axis in axes}
+    if sorted(names) != sorted(by_name):
+        allowed = f"the names of all that is swept: {', '.join(by_name)}" if axes else "left out"
+        refuse("dims", list(names), allowed, "name each once")
+    return tuple(by_name[name] for name in names)
 
 
 def _lay_out(
@@ -351,33 +361,7 @@ def _refuse_twice(names: Iterable[str], values: Record, owner: str) -> None:
             refuse(name, values[name], f"left out with {owner}", f"{owner} has its own")
 
 
-def _parse_seeds(seeds: object) -> tuple[int, np.ndarray | None]:
-    """Returns the number of seeds, and the seeds if they are not 0, 1, and so on."""
-    if isinstance(seeds, Precision):
-        refuse("seeds", seeds, "a number or a list", "a precision goes to sweep, as until=")
-    if not _is_list(seeds):
-        return count("seeds", seeds, 1, MAX_SEEDS, "give the number of seeds"), None
-    if not (number := length(seeds)):
-        refuse("seeds", list(seeds), "not empty", "give at least one seed")
-    if number > MAX_SEEDS:
-        refuse("seeds", number, f"at most {MAX_SEEDS:,}", "run them in parts")
-    # A range may have millions of seeds, and its ends decide.
-    ends = (seeds[0], seeds[-1]) if isinstance(seeds, range) else seeds
-    checked = [keys.checked_seed("seeds", seed) for seed in ends]
-    if isinstance(seeds, range):
-        return number, None if seeds == range(number) else np.array(seeds, np.int64)
-    if len(set(checked)) != number:
-        refuse("seeds", checked, "distinct", "a repeated seed repeats its run")
-    return number, None if checked == [*range(number)] else np.array(checked, np.int64)
-
-
-def _is_list(seeds: object) -> TypeGuard[Sequence[int]]:
-    return isinstance(seeds, (list, tuple, range)) or bool(getattr(seeds, "ndim", 0))
-
-
-def _check_until(until: object, keep: str, seeds: int) -> None:
-    if not isinstance(until, Precision):
-        refuse("until", until, "fmab_jax.until_precise(...) or None", "state the precision")
+def _check_until(until: Precision, keep: str, seeds: int) -> None:
     if keep != "summary":
         allowed = "given with keep='summary'"
         refuse("until", until.relative, allowed, "configurations then differ in seeds")

@@ -24,7 +24,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,20 +32,17 @@ from typing import Any
 from fmab_jax.algorithms.base import ALGORITHMS
 from fmab_jax.errors import PlainText, Refusal, abbreviate, did_you_mean, parse_number, refuse
 from fmab_jax.files import check_path, read_input, whole_file
-from fmab_jax.parameters import UNSET, Parameter, parameters_of
-from fmab_jax.records.problem import Problem
+from fmab_jax.parameters import UNSET, Flag, Kind, Parameter
+from fmab_jax.parts.rewards import LawOf
 from fmab_jax.run.outputs import from_study
 from fmab_jax.sampling.shapes import Record
-from fmab_jax.sweeps.precision import Precision, until_precise
-from fmab_jax.sweeps.study import Study, state
-from fmab_jax.sweeps.subjects import RANDOM_PROBLEM, SHARED, RandomProblem
+from fmab_jax.sweeps.fields import UNTIL_OPTIONS, Names, list_tables
+from fmab_jax.sweeps.study import Design
+from fmab_jax.sweeps.subjects import RANDOM_PROBLEM
 
 _MAX_BYTES = 1 << 16
-_TABLES = ("parameters", "problem", "until")
-_TOP = (
-    *("algorithm", "horizon", "seeds", "root_seed", "times", "spacing", "sum_agents", "keep"),
-    *("leak", "view", "outputs", *_TABLES),
-)
+_TABLES = ("problem", "parameters", "until")
+_SAVE = "save the study as a .toml file"
 
 
 @contextmanager
@@ -84,65 +81,53 @@ def _parse_float(text: str) -> float | PlainText:
     return PlainText(text) if parse_number(text.replace("_", "")) is None else float(text)
 
 
-def _list_values(value: object) -> list[object]:
-    """Returns the values of one key."""
-    if isinstance(value, Mapping):
-        return list(value.values())
-    return value if isinstance(value, list) else [value]
+def _list_keys(document: Record) -> dict[str, dict[str, Parameter]]:
+    """Returns the keys of each table of a document, with their parameters."""
+    names = document.get("algorithm", [])
+    names = list(names.values()) if isinstance(names, Mapping) else names
+    return list_tables(map(ALGORITHMS.find, names if isinstance(names, list) else [names]))
 
 
-def _list_keys(document: Record) -> dict[str, Record]:
-    """Returns the keys of each table, with their parameters or None."""
-    owners = [ALGORITHMS.find(name) for name in _list_values(document.get("algorithm", []))]
-    parameters = {name: p for owner in owners[::-1] for name, p in parameters_of(owner).items()}
-    problem = {**parameters_of(RandomProblem), "means": None, "means_error": None}
-    until = dict.fromkeys(Precision._fields)
-    return {"parameters": parameters, "problem": problem, "until": until}
-
-
-def build_study(document: Record) -> Study:
+def build_study(document: Record) -> Design:
     """Builds the study of a document.
 
     Raises:
         ValueError: If a key is unknown or missing, or a value is refused.
     """
+    return Design(**build_arguments(document))
+
+
+def build_arguments(document: Record) -> Record:
+    """Builds the arguments of a study from a document.
+
+    Raises:
+        ValueError: If a key is unknown or missing, or a table is none.
+    """
     keys = _list_keys(document)
-    _refuse_unknown(document, "", keys)
+    _refuse_unknown({n: x for n, x in document.items() if n not in _TABLES}, "", keys)
     for name in ("algorithm", "horizon", "seeds"):
         if name not in document:
             refuse(name, UNSET, "given", f"add {name} = ... at the top of the study")
-    tables: dict[str, Record] = {}
+    values: Record = {"": {n: x for n, x in document.items() if n not in _TABLES}}
     for table in _TABLES:
-        values = document.get(table, {})
-        if not isinstance(values, Mapping):
-            refuse(table, values, "a table", f"write [{table}] and its keys below it")
-        _refuse_unknown(values, table, keys)
-        tables[table] = {n: _parse_value(value, keys[table][n]) for n, value in values.items()}
-    top: Record = {
-        n: _parse_value(value, SHARED.get(n)) for n, value in document.items() if n not in _TABLES
+        values[table] = document.get(table, {})
+        if not isinstance(values[table], Mapping):
+            refuse(table, values[table], "a table", f"write [{table}] and its keys below it")
+        _refuse_unknown(values[table], table, keys)
+    read = {
+        table: {n: _parse_value(x, keys[table][n]) for n, x in content.items()}
+        for table, content in values.items()
     }
-    until = None
-    if "until" in document:
-        if "relative" not in tables["until"]:
-            refuse("until.relative", UNSET, "given", "such as 0.01")
-        until = until_precise(**tables["until"])
-    problem = tables["problem"]
-    file_problems = read_problems(**problem) if "means" in problem else None
-    if "means" not in problem and "means_error" in problem:
-        remedy = "add means = 'means.csv'"
-        refuse("problem.means_error", problem["means_error"], "given with means", remedy)
-    random_settings = {} if "means" in problem else problem
-    return state(
-        problem=file_problems, until=until, **top, **random_settings, **tables["parameters"]
-    )
+    until = {"until": read["until"]} if "until" in document else {}
+    return {**read[""], **until, **read["problem"], **read["parameters"]}
 
 
 def _refuse_unknown(table: Mapping[str, object], table_name: str, keys: Record) -> None:
     """Refuses an unknown key; suggests the most similar key or the right table."""
-    allowed_keys = keys[table_name] if table_name else _TOP
+    allowed_keys = [*keys[table_name], *_TABLES * (not table_name)]
     for name in [name for name in table if name not in allowed_keys]:
         remedy = did_you_mean(name, allowed_keys, f"choose from {', '.join(allowed_keys)}", str)
-        if name in _TOP:
+        if name in keys[""]:
             remedy = "it belongs at the top, above all tables"
         elif tables := [f"under [{title}]" for title in _TABLES if name in keys[title]]:
             remedy = f"it belongs {' or '.join(tables)}"
@@ -151,7 +136,7 @@ def _refuse_unknown(table: Mapping[str, object], table_name: str, keys: Record) 
         refuse(field, table[name], "left out: there is no such key", remedy)
 
 
-def _parse_value(value: object, parameter: Parameter | None = None) -> object:
+def _parse_value(value: object, parameter: Parameter) -> object:
     """Reads a value as the command line does: "none" may be None, and 1e6 is a whole number."""
     if isinstance(value, Mapping):
         return {name: _parse_value(item, parameter) for name, item in value.items()}
@@ -160,30 +145,7 @@ def _parse_value(value: object, parameter: Parameter | None = None) -> object:
     # Larger floats have digits that their text does not show.
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e18:
         return int(value)
-    optional = parameter is not None and parameter.kind.none_label is not None
-    return None if optional and str(value).lower() == "none" else value
-
-
-def read_problems(means: Any, **settings: Any) -> Problem | dict[str, Problem]:
-    """Returns the problem of a file of means, or problems by file."""
-    paths = means if isinstance(means, list) else [means]
-    if not paths:
-        refuse("means", means, "not empty", "give at least one file")
-    for path in paths:
-        if paths.count(path) > 1:
-            refuse("means", path, "distinct values", "a repeated value repeats its configurations")
-    for name, value in settings.items():
-        if name == "fixed_instance":
-            refuse(f"problem.{name}", value, "left out with means", "the file fixes them")
-        if isinstance(value, list):
-            refuse(f"problem.{name}", value, "one value with means", "give one study for each")
-    problems = {path: Problem(check_path("means", path), **settings) for path in paths}
-    for path, problem in problems.items():
-        # One agent is no federation, so it must be explicit.
-        if "agents" not in settings and problem.agents == 1:
-            allowed = f"given with {path}, whose one row all agents share"
-            refuse("agents", UNSET, allowed, "such as agents=50")
-    return problems if isinstance(means, list) else problems[means]
+    return None if parameter.kind.none_label and str(value).lower() == "none" else value
 
 
 def format_document(document: Record) -> str:
@@ -219,7 +181,7 @@ def _format_value(value: object) -> str:
 
 
 def build_document(study: Record, seeds: Iterable[int] = ()) -> Record:
-    """Builds the document of a study from its description, see `Study.describe`.
+    """Builds the document of a study from its description, see `Design.describe`.
 
     A description has only a digest of fixed means, so ``means`` names a placeholder.
 
@@ -230,35 +192,42 @@ def build_document(study: Record, seeds: Iterable[int] = ()) -> Record:
     Raises:
         Exception: For a user's code, and for a text that is not a description.
     """
-    document = {name: study[name] for name in _TOP if name in study and name not in _TABLES}
+    keys = _list_keys(study)
+    document = {name: study[name] for name in keys[""] if name in study}
     document |= {"problem": {}, "parameters": {}}
-    keys: Record = {"problem": parameters_of(RandomProblem), "parameters": {}}
-    keys["parameters"] = _list_keys(document)["parameters"]
     if "listed" in study:
         document["seeds"] = [int(seed) for seed in seeds]
     if "outputs" in study:
         document["outputs"] = [output.name for output in from_study(study["outputs"])]
     if study["until"]:
         document["until"] = study["until"]
+    tables = {name: keys[name] for name in ("problem", "parameters")}
     if study["problem"] != RANDOM_PROBLEM:
-        agents, law = study["problem"]["agents"], _format_law(study["problem"]["rewards"])
         _ = study["problem"]["means"]  # probabilities are in no file of means
-        document["problem"] = {"means": "FILE.npz", "agents": agents, "rewards": law}
-        for name in ("means_error", "world", "presence"):
-            if name in study["problem"]:
-                document["problem"][name] = study["problem"][name]
-        del keys["problem"]
+        names = ("agents", "means_error", "world", "presence")
+        stated = {name: study["problem"][name] for name in names if name in study["problem"]}
+        document["problem"] = {"means": "FILE.npz", **stated}
+        document["problem"]["rewards"] = _format_law(study["problem"]["rewards"])
+        del tables["problem"]
     # The order of keys decides the order of dimensions.
     for name in dict.fromkeys([*study["axes"], *study]):
-        for table in (table for table in keys if name in keys[table]):
-            parameter, value = keys[table][name], study[name]
+        for table in (table for table in tables if name in tables[table]):
+            parameter, value = tables[table][name], study[name]
             is_swept = isinstance(value, list) and not parameter.kind.is_list_value(value)
             if is_swept and name not in study["axes"]:
                 raise ValueError(f"{name} is a list that a file would sweep")
-            if not _is_default(parameter, value):
-                laws = name == "rewards" and table == "problem"
-                document[table][name] = _format_law(value) if laws else value
-    return document
+            # A problem's defaults are written out: a command line has others.
+            if not _is_default(parameter, value) or (table == "problem" and value is not None):
+                document[table][name] = write_plain(parameter, value)
+    return document | _find_dims(document, study["axes"])
+
+
+def _find_dims(document: Record, axes: Sequence[str]) -> Record:
+    """Returns the key that orders the swept parameters, {} where their places in a document do."""
+    tables = *document["problem"], *document["parameters"]
+    names = ("algorithm", "problem", "leak", "view", *tables, "horizon")
+    swept = [name for name in names if name in axes]
+    return {"dims": [*axes]} if swept != [*axes] and sorted(swept) == sorted(axes) else {}
 
 
 def _is_default(parameter: Parameter, value: object) -> bool:
@@ -266,11 +235,50 @@ def _is_default(parameter: Parameter, value: object) -> bool:
     return default is not UNSET and value == parameter.kind.plain(parameter.check(default))
 
 
-def _format_law(description: Record | list[Record]) -> object:
-    """Formats a reward law, or a list of them."""
-    if isinstance(description, list):
-        return [*map(_format_law, description)]
+def write_plain(parameter: Parameter, value: object) -> object:
+    """Returns a plain value, or a list of them, as a study file writes it: laws are texts."""
+    if isinstance(parameter.kind, LawOf):
+        return [*map(_format_law, value)] if isinstance(value, list) else _format_law(value)
+    return value
+
+
+def _format_law(description: Any) -> str:
     return ":".join(map(str, description.values()))
+
+
+def write_words(document: Record) -> list[str]:
+    """Writes a document as words of the command line, from the algorithms on.
+
+    Raises:
+        ValueError: If it has values that no words say.
+    """
+    keys = _list_keys(document)
+    names = document["algorithm"]
+    if isinstance(names, Mapping) or (isinstance(names, list) and len(names) == 1):
+        refuse("algorithm", names, "a name, or several, in words", _SAVE)
+    top = {name: x for name, x in document.items() if name not in ("algorithm", *_TABLES)}
+    words = [names] if isinstance(names, str) else [*names]
+    for table, values in {"": top, **{name: document.get(name, {}) for name in _TABLES}}.items():
+        for name, value in values.items():
+            option = UNTIL_OPTIONS.get(name, name) if table == "until" else name
+            words += _write_option(option, value, keys[table][name].kind)
+    return words
+
+
+def _write_option(name: str, value: object, kind: Kind) -> list[str]:
+    """Writes an option with its values; a swept truth value is the flag and its opposite."""
+    is_list = isinstance(value, (list, tuple))
+    values = value if isinstance(value, (list, tuple)) else [value]
+    if isinstance(value, Mapping) or (is_list and len(values) < 2 and not isinstance(kind, Names)):
+        refuse(name, value, "one value, or several without labels, in words", _SAVE)
+    flag = name.replace("_", "-")
+    if isinstance(kind, Flag):
+        return [f"--{flag}" if item else f"--no-{flag}" for item in values]
+    texts = ["none" if item is None else str(item) for item in values]
+    for text in texts:
+        if not text or text.startswith("--"):
+            refuse(name, text, "a word that is no option", _SAVE)
+    return [f"--{flag}", *texts]
 
 
 def write_study(document: Record, path: str | os.PathLike[str]) -> Path:

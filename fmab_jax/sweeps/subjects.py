@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fmab_jax.algorithms.base import ALGORITHMS, Algorithm, check_names
 from fmab_jax.errors import length, refuse
+from fmab_jax.files import check_path
 from fmab_jax.parameters import (
     LEAK,
+    UNSET,
     VIEW,
     Configurable,
     Kind,
@@ -108,7 +110,7 @@ SHARED = {
         remedy="give the number of slots T",
         symbol="T",
         label="horizon T (slots)",
-        default=100_000,
+        suggested=100_000,
     ),
     "leak": LEAK,
     "view": VIEW,
@@ -170,3 +172,25 @@ def axis_of(name: str, value: object, parameter: Parameter) -> Axis | None:
         "none": kind.none_label or "none",
     }
     return Axis(name, tuple(labels), values, words)
+
+
+def read_problems(means: Any, **settings: Any) -> Problem | dict[str, Problem]:
+    """Returns the problem of a file of means, or problems by file."""
+    paths = means if isinstance(means, list) else [means]
+    if not paths:
+        refuse("means", means, "not empty", "give at least one file")
+    for path in paths:
+        if paths.count(path) > 1:
+            refuse("means", path, "distinct values", "a repeated value repeats its configurations")
+    for name, value in settings.items():
+        if name == "fixed_instance":
+            refuse(f"problem.{name}", value, "left out with means", "the file fixes them")
+        if isinstance(value, list):
+            refuse(f"problem.{name}", value, "one value with means", "give one study for each")
+    problems = {path: Problem(check_path("means", path), **settings) for path in paths}
+    for path, problem in problems.items():
+        # One agent is no federation, so it must be explicit.
+        if "agents" not in settings and problem.agents == 1:
+            allowed = f"given with {path}, whose one row all agents share"
+            refuse("agents", UNSET, allowed, "such as agents=50")
+    return problems if isinstance(means, list) else problems[means]

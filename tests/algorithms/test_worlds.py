@@ -19,11 +19,11 @@ import test_layouts as layouts
 
 import fmab_jax as fmab
 from experiments.common import DEMAB
+from fmab_jax import Study
 from fmab_jax.layouts import ragged
 from fmab_jax.sampling import keys
 from fmab_jax.sampling.scope import own_settings
 from fmab_jax.sampling.segments import find_segment, overlap
-from fmab_jax.sweeps.study import state
 
 MEANS, AGENTS, HORIZON, ALPHA = np.array([0.7, 0.35, 0.3]), 4, 3000, 1e-6
 SHRINK = 0.8
@@ -507,7 +507,7 @@ def test_a_check_of_an_algorithm_looks_at_more_seeds():
         return jnp.where(keys.uniform(*words, jnp.uint32(7)) < 0.004, 2.0, 1.0) * first
 
     problem = fmab.Problem([0.9, 0.5, 0.1], AGENTS, world=stated(change=change))
-    assert len(state(fmab.ucb1(), problem, horizon=600, seeds=20).points) == 1
+    assert len(Study(fmab.ucb1(), problem, horizon=600, seeds=20).points) == 1
     with pytest.raises(
         ValueError, match=r"^Stated.means=mean 1.8 of arm 0 in segment 2, seed \d+:"
     ):
@@ -523,7 +523,7 @@ def test_contexts_that_leave_the_range_of_rewards_are_refused():
         fmab.simulate(fmab.ucb1(), fmab.Problem.uniform(AGENTS, 3, world=seen()), 300, 20)
     for world, horizon in ((seen(), 100), (seen(0.9), 300)):
         problem = fmab.Problem.uniform(AGENTS, 3, world=world)
-        assert len(state(fmab.ucb1(), problem, horizon=horizon, seeds=8).points) == 1
+        assert len(Study(fmab.ucb1(), problem, horizon=horizon, seeds=8).points) == 1
 
 
 @pytest.mark.parametrize("number", [0, -1, 2.5, True, "2", None, 10**7])
@@ -542,7 +542,7 @@ def test_means_lie_between_the_first_ones_or_in_the_unit_interval():
 
     def check(change):
         problem = fmab.Problem(means, 2, rewards=gaussian, world=stated((9, 50, 60), change))
-        return state(fmab.ucb1(), problem, horizon=60, seeds=8).points
+        return Study(fmab.ucb1(), problem, horizon=60, seeds=8).points
 
     assert len(check(lambda _, first: first[::-1] / 6.0)) == 1
     for factor in (1.01, -0.1):

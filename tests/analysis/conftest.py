@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from fmab_jax import Study
 from fmab_jax.parts.trials import Outcome
 from fmab_jax.run import batches, compilation
 from fmab_jax.sweeps import chunks, grid, results
 from fmab_jax.sweeps.store import Store
-from fmab_jax.sweeps.study import state
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def uncomputed(monkeypatch):
 
     def swept(*given: Any, **options: Any) -> xr.Dataset:
         store: Any = options.pop("store", None)
-        header = grid.build_header(state(*given, **options), {"jax": "1"})
+        header = grid.build_header(Study(*given, **options), {"jax": "1"})
         if store is not None:
             Store(store, create=True).write_header(header)
         return results.dataset(chunks.Results(header, chunks.Memory(), []), "", partial=True)

@@ -13,6 +13,7 @@ import tomllib
 import pytest
 
 import fmab_jax as fmab
+from fmab_jax import Study
 from fmab_jax.algorithms.base import ALGORITHMS
 from fmab_jax.analysis import costs
 from fmab_jax.cli.main import main
@@ -21,7 +22,6 @@ from fmab_jax.parameters import parameters_of
 from fmab_jax.parts.mechanisms import MECHANISMS
 from fmab_jax.parts.per_agent import PerAgent
 from fmab_jax.sweeps import runner, study_file
-from fmab_jax.sweeps.study import state
 
 AGENTS, ARMS, HORIZON = 4, 3, 200
 EPSILONS = 1.0, "1x3,3x1"
@@ -132,7 +132,7 @@ def is_possible(case):
     name, values, presence = case
     try:
         problem = fmab.Problem.uniform(AGENTS, ARMS, presence=presence)
-        state(ALGORITHMS.shipped[name](**values), problem, horizon=HORIZON, seeds=2).points  # noqa: B018
+        Study(ALGORITHMS.shipped[name](**values), problem, horizon=HORIZON, seeds=2).points  # noqa: B018
     except Refusal:
         return False
     return True

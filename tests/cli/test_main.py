@@ -27,6 +27,7 @@ from fmab_jax.analysis import theory
 from fmab_jax.cli import main as cli
 from fmab_jax.cli import study_options
 from fmab_jax.cli.options import parse
+from fmab_jax.parameters import UNSET
 from fmab_jax.plots import parameters
 from fmab_jax.plots.runs import plot_runs, save_figure, select_cells
 from fmab_jax.run import compilation
@@ -97,7 +98,7 @@ def test_means_come_from_a_file(folder, asked, capsys):
         _, err = said(capsys, f"{words} --means shared.csv", 2)
         assert err.startswith(f"fmab: {line}") and "agents=50" in err
     _, err = said(capsys, "run cdp --means-error 0.1", 2)
-    assert err.startswith("fmab: --means-error 0.1: must be given with --means")
+    assert err.startswith("fmab: --means-error 0.1: must be given with means; name a file")
     shared, custom, unsure = (study.points[0].config.problem for study in asked)
     assert unsure == fmab.Problem([0.9, 0.1], 3, means_error=0.1) != shared
     assert (shared.agents, shared.means.tolist()) == (3, [[0.9, 0.1]])
@@ -128,7 +129,7 @@ APART = f"""\
 cdp; cdp --participation 0.4 --rounds 3; cdp --participation 0.4001 --rounds 3; hdp; \
 cdp --epsilon 1 2.50; cdp --epsilon-message 5; cdp --epsilon none; cdp --schedule-gap 0.5; \
 cdp --rewards gaussian:0.1 --epsilon none; cdp --rewards gaussian:0.2 --epsilon none; \
-cdp --seeds 20; cdp --root-seed 20; cdp --times 20; cdp --log-time; cdp --epsilon {LONG}; \
+cdp --seeds 20; cdp --root-seed 20; cdp --times 20; cdp --spacing log; cdp --epsilon {LONG}; \
 cdp --epsilon {LONG} --band pointwise; cdp --epsilon {LONG} --server-price 25; cdp --level 0.9; \
 cdp --peer-price 2; ddp --graph ring; ddp --graph regular-4; hdp --components 20x5:star 50x2; \
 hdp --weights components; cdp --fixed-instance 1; cdp --fixed-instance 11; cdp --means a.csv; \
@@ -192,8 +193,8 @@ def test_help_describes_and_its_examples_parse(command, folder, capsys):
         assert words[0] == "fmab" and module.__name__ == f"fmab_jax.cli.{words[1]}"
         assert f"fmab {command.removesuffix(' STUDY.toml')}".strip() in example
         for option in (word for word in words if word.startswith("--") and word != "--plugin"):
-            name = option[2:].replace("-", "_")
-            assert getattr(options, name) not in (None, (), False)
+            name = option[2:].removeprefix("no-").replace("-", "_")
+            assert getattr(options, name) not in (None, (), UNSET)
     # An option with its placeholder and at once its default: a description lacks.
     assert not re.search(r"--[a-z-]+( [A-Z]+)?[│\s]*\(default", out)
 

@@ -16,12 +16,12 @@ from experiments import __main__ as command
 from experiments import common, pictures, readings, seen
 from experiments.audit.exposures import Unseen
 from experiments.audit.findings import Audit, Finding, Histogram
+from fmab_jax import Study
 from fmab_jax.algorithms.base import ALGORITHMS
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.parts import exchanges as exchange
 from fmab_jax.parts import graphs
 from fmab_jax.run import batches, schema
-from fmab_jax.sweeps.study import state
 from tests.test_layers import cycles, imported_names
 
 # Of which test_arena_experiments.py is.
@@ -57,7 +57,7 @@ def stated(monkeypatch, name, horizon=10**4, seeds=3):
     found = []
 
     def record(algorithm, problem, *, store=None, **settings):
-        found.append(state(algorithm, problem, **settings))
+        found.append(Study(algorithm, problem, **settings))
 
     monkeypatch.setattr(fmab, "sweep", record, raising=False)
     command.load_experiment(name).sweep(horizon, seeds)

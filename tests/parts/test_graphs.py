@@ -13,11 +13,11 @@ import xarray as xr
 from scipy import stats
 
 import fmab_jax as fmab
+from fmab_jax import Study
 from fmab_jax.analysis.words import list_facts
 from fmab_jax.parts import graphs
 from fmab_jax.parts.networks import ComponentsOf, GraphOf
 from fmab_jax.sweeps.grid import build_attributes
-from fmab_jax.sweeps.study import state
 
 
 def edges_of(graph):
@@ -197,7 +197,7 @@ def test_weights_that_are_ignored_are_mentioned(tmp_path, monkeypatch):
     nx.write_graphml(graph, "net.graphml")
 
     def describe(maker, **given):
-        study = state(maker, horizon=50, seeds=2, epsilon=1.0, agents=3, arms=2, **given)
+        study = Study(maker, horizon=50, seeds=2, epsilon=1.0, agents=3, arms=2, **given)
         return ", ".join(list_facts(xr.Dataset(attrs=build_attributes(study)), given))
 
     for name in ("net.txt", "net.graphml", graph):

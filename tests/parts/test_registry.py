@@ -7,12 +7,12 @@ import pytest
 from refusals import refused, refuses
 
 import fmab_jax as fmab
+from fmab_jax import Study
 from fmab_jax.algorithms.base import ALGORITHMS, load_plugin
 from fmab_jax.cli.main import main
 from fmab_jax.parts.mechanisms import MECHANISMS
 from fmab_jax.parts.registry import REGISTRIES
 from fmab_jax.parts.rewards import REWARDS, FiniteSupport
-from fmab_jax.sweeps.study import state
 from fmab_jax.sweeps.study_file import build_study
 
 SMALL = {"horizon": 50, "seeds": 2, "agents": 4, "arms": 3}
@@ -49,7 +49,7 @@ def test_an_algorithm_has_the_name_that_it_is_exported_under(name):
 
 def test_a_public_name_states_the_same_study():
     """Would catch a hash, a leak or a text of another study under the other name."""
-    one, other = (state(name, epsilon=1.0, **SMALL) for name in ("cdp", "cdp_mab"))
+    one, other = (Study(name, epsilon=1.0, **SMALL) for name in ("cdp", "cdp_mab"))
     assert one.hash == other.hash
     document = {"horizon": 50, "seeds": 2, "parameters": {"epsilon": 1.0}}
     document["problem"] = {"agents": 4, "arms": 3}

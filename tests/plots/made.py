@@ -7,11 +7,11 @@ import numpy as np
 import xarray as xr
 from ledgers import add_ledgers, make_row
 
+from fmab_jax import Study
 from fmab_jax.plots.parameters import plot_heat, plot_parameter
 from fmab_jax.plots.pareto import plot_pareto
 from fmab_jax.plots.runs import plot_runs
 from fmab_jax.sweeps.grid import build_attributes
-from fmab_jax.sweeps.study import state
 
 LINEAR = 100 * np.arange(1, 101)
 
@@ -85,7 +85,7 @@ def scaled(factor, **more):
 
 def named(algorithms, **axes):
     """Makes a sweep of algorithms, as `sweep` takes them, and of one more parameter."""
-    stated = state(algorithms, agents=50, arms=100, horizon=10**4, seeds=40, **axes)
+    stated = Study(algorithms, agents=50, arms=100, horizon=10**4, seeds=40, **axes)
     sizes = [len(axis.values) for axis in stated.axes]
     cells = [result(seed=seed) for seed in range(math.prod(sizes))]
     size = sizes[1] if axes else 1

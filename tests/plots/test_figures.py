@@ -25,6 +25,7 @@ from plots.made import (
 )
 
 import fmab_jax as fmab
+from fmab_jax import Study
 from fmab_jax.analysis.bands import confidence_band, lost_interval
 from fmab_jax.plots import captions, pareto, style
 from fmab_jax.plots import runs as plots
@@ -33,7 +34,6 @@ from fmab_jax.plots.pareto import plot_pareto
 from fmab_jax.plots.runs import plot_runs, select_cells
 from fmab_jax.plots.style import COLOURS
 from fmab_jax.sweeps.grid import build_attributes
-from fmab_jax.sweeps.study import state
 
 
 def lines(figure):
@@ -542,7 +542,7 @@ def test_no_two_different_runs_carry_the_same_caption():
     """Would catch a setting that a run has and its caption does not have."""
 
     def run(algorithm, problem, horizon, **options):
-        stated = state(algorithm, problem, horizon=horizon, seeds=2, **options)
+        stated = Study(algorithm, problem, horizon=horizon, seeds=2, **options)
         return result().assign_attrs(build_attributes(stated))
 
     runs = [run(*variant) for variant in VARIANTS]

@@ -488,7 +488,7 @@ def test_an_output_is_looked_at_when_results_are_read(tmp_path):
     options |= {"epsilon": [0.5, 1.0], "seeds": 11}
     del options["progress"]
     header = grid.build_header(
-        study.state(fmab.cdp_mab, DRAWN, **options), study.collect_provenance("cpu")
+        fmab.Study(fmab.cdp_mab, DRAWN, **options), study.collect_provenance("cpu")
     )
 
     def read(asked):

@@ -9,12 +9,12 @@ import pytest
 import xarray as xr
 
 import fmab_jax as fmab
+from fmab_jax import Study
 from fmab_jax.algorithms import base
 from fmab_jax.algorithms.base import load_plugin
 from fmab_jax.analysis.costs import read_exposure
 from fmab_jax.run import netcdf
 from fmab_jax.sweeps import chunks, grid, older, results
-from fmab_jax.sweeps.study import state
 
 DATA = Path(__file__).parent / "data"
 NAMES = ("leak_messages", "leak_messages_delta", "ledger")
@@ -176,7 +176,7 @@ def test_leaks_are_found_again_by_the_study(case):
     epsilons of a message, or of agents that are all there.
     """
     algorithm, swept, *problem = STUDIES[case]()
-    study = state(algorithm, *problem, **swept, horizon=100, seeds=2, times=3)
+    study = Study(algorithm, *problem, **swept, horizon=100, seeds=2, times=3)
     header = grid.build_header(study, {})
     data = results.dataset(chunks.Results(header, chunks.Memory(), []), "", partial=True)
     assert {*NAMES} <= {*data.variables}
@@ -205,7 +205,7 @@ def test_seeds_that_were_joined_are_of_no_known_study(folder):
 def test_leaks_are_unknown_where_one_of_several_algorithms_is():
     """Would catch the leaks of those that are known under the labels of all."""
     algorithms, sizes = STUDIES["labels"]()
-    study = state(algorithms, **sizes, horizon=100, seeds=2, times=3)
+    study = Study(algorithms, **sizes, horizon=100, seeds=2, times=3)
     header = grid.build_header(study, {})
     data = results.dataset(chunks.Results(header, chunks.Memory(), []), "", partial=True)
     description = json.loads(data.attrs["study"])

@@ -3,17 +3,18 @@
 import pytest
 from refusals import refuses
 
+from fmab_jax import Study
 from fmab_jax.sweeps import chunks, claims, cluster, grid, layout, progress
 from fmab_jax.sweeps import work as work_module
 from fmab_jax.sweeps.precision import until_precise
 from fmab_jax.sweeps.store import Store
-from fmab_jax.sweeps.study import collect_provenance, state
+from fmab_jax.sweeps.study import collect_provenance
 
 
 def study(cells=5, **changes):
     """Returns a study of so many configurations of the house's small size."""
     options = {"agents": 3, "arms": 4, "horizon": 2000, "times": 8, "seeds": 5}
-    return state("cdp", epsilon=[1 + i for i in range(cells)], **{**options, **changes})
+    return Study("cdp", epsilon=[1 + i for i in range(cells)], **{**options, **changes})
 
 
 def work(made, worker=None, chunk=None):

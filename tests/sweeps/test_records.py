@@ -8,11 +8,11 @@ import pytest
 from refusals import refused
 
 import fmab_jax as fmab
+from fmab_jax import Study
 from fmab_jax.algorithms import base
 from fmab_jax.cli import study_options
 from fmab_jax.sweeps import claims, grid
 from fmab_jax.sweeps.store import Store
-from fmab_jax.sweeps.study import state
 
 KEEPS = ("curves", "summary")
 STUDY = dict(agents=4, arms=3, horizon=2000, times=6, epsilon=[0.5, None], chunk=8, batch=8)
@@ -44,7 +44,7 @@ def test_whatever_a_study_writes_can_be_read(tmp_path, name, until):
     algorithm = owner(**study_options.add_suggestions(owner, {}))
     options = {"agents": 12, "arms": 3, "horizon": 50, "times": 4, "seeds": 2}
     options |= {"until": until, "keep": "summary" if until else "curves"}
-    study = state(algorithm, fixed_instance=[None, 7], **options)
+    study = Study(algorithm, fixed_instance=[None, 7], **options)
     header = grid.build_header(study, {"jax": "1"})
     store = Store(tmp_path / "s", create=True)
     store.write_header(header)

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import fmab_jax as fmab
+from fmab_jax import Study
 from fmab_jax.parts import exchanges
 from fmab_jax.run import cache
 from fmab_jax.sweeps import study
 from fmab_jax.sweeps.precision import until_precise
-from fmab_jax.sweeps.study import state
 
 BASE = dict(horizon=50, seeds=2, times=5, agents=2, arms=2, epsilon=1)
 
@@ -33,7 +33,7 @@ def small(algorithm="cdp", problem=None, **changes):
     """Returns a tiny study with changes."""
     options = BASE | changes
     options = {n: value for n, value in options.items() if not isinstance(value, Without)}
-    return state(algorithm, problem, **options)
+    return Study(algorithm, problem, **options)
 
 
 def hashes(made):
@@ -330,7 +330,7 @@ def test_looks_double_up_to_the_most_seeds():
     assert until.look_level(100) == pytest.approx(0.98, rel=1e-15)
     assert until.look_level(125) == pytest.approx(0.975, rel=1e-15)
     assert until.look_level(1000) == pytest.approx(0.9, rel=1e-15)
-    assert until_precise(0.2) == (0.2, 0.95, 10**6)
+    assert until_precise(0.2) == until_precise(0.2, level=0.95, max_seeds=10**6)
 
 
 def test_provenance_changes_with_the_engine_alone(monkeypatch, tmp_path):

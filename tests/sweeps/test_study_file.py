@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 from refusals import refused
 
+import fmab_jax as fmab
+from fmab_jax import Study
 from fmab_jax.cli import main as cli
 from fmab_jax.cli import study_options
 from fmab_jax.parts.rewards import Gaussian
 from fmab_jax.records.problem import Problem
 from fmab_jax.sweeps import study_file
-from fmab_jax.sweeps.study import state
 from fmab_jax.sweeps.study_file import build_study, read_study, write_study
 
 TOP = 'algorithm = "cdp"\nhorizon = 50\nseeds = 2\ntimes = 5\n'
@@ -140,7 +141,7 @@ ACCEPTED: dict[str, tuple[str | bytes, dict[str, Any]]] = {
     "sum_agents": (changed("sum_agents = false"), {"sum_agents": False}),
     "until": (
         changed('keep = "summary"', end="[until]\nrelative = 0.5\nmax_seeds = 1e2"),
-        {"keep": "summary", "until": study_file.until_precise(0.5, max_seeds=100)},
+        {"keep": "summary", "until": fmab.until_precise(0.5, max_seeds=100)},
     ),
     "algorithms": (
         changed('algorithm = ["cdp", "ddp"]', parameters='graph = ["ring", "path"]'),
@@ -151,7 +152,7 @@ ACCEPTED: dict[str, tuple[str | bytes, dict[str, Any]]] = {
 
 def asked(changes: dict[str, Any]) -> Any:
     options = BASE | {"algorithm": "cdp"} | changes
-    return state(options.pop("algorithm"), **options)
+    return Study(options.pop("algorithm"), **options)
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
@@ -276,7 +277,7 @@ def words(document: dict[str, Any]) -> list[str]:
     for key in ("horizon", "seeds", "times", "root_seed", "keep"):
         add(key, document[key])
     if document["spacing"] == "log":
-        options.append("--log-time")
+        add("spacing", "log")
     for key, value in document["parameters"].items():
         add(key, value)
     for key, value in document["problem"].items():

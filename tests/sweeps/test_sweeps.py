@@ -320,7 +320,7 @@ def test_what_cannot_fit_is_refused_before_anything_is_made(tmp_path, monkeypatc
     assert list(tmp_path.iterdir()) == []
     # What the refusal offers does fit.
     teller = Counted()
-    study = sweeps.state("cdp", PROBLEM, seeds=10**8, keep="summary", **GRID)
+    study = fmab.Study("cdp", PROBLEM, seeds=10**8, keep="summary", **GRID)
     sweeps.run(study, store=tmp_path / "run", progress=teller, dry=True)
     assert teller.plan.missing == 4 * 10**8 and list(tmp_path.iterdir()) == []
 

@@ -31,7 +31,7 @@ class GrowingEpisodes(Private, Episodes):
     source = "Azize, Wu, Honda, Orabona, Ito and Basu, NeurIPS 2025, arXiv 2505.05613"
     communication = "nobody: each agent alone; or a server hears the sum over all agents"
     trusted = "nobody: no message is sent; or secure aggregation"
-    examples = ("--agents 20", "--epsilon 0.1 1 --secure true")
+    examples = ("--agents 20", "--epsilon 0.1 1 --secure")
 
     growth: float = parameter(
         GROWTH,
