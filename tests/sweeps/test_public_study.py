@@ -133,13 +133,13 @@ def test_files_of_means_are_said_by_name() -> None:
     same = fmab.Study("cdp", fmab.Problem.from_file("a.csv", 3), horizon=50, seeds=2, epsilon=1)
     assert same == fmab.Study("cdp", horizon=50, seeds=2, epsilon=1, means="a.csv", agents=3)
     for wrong, line in (
-        ({"means": "nope.csv", "arms": 3}, "path='nope.csv': must be a readable file"),
-        ({"means": "a.csv", "agents": 3, "arms": 2}, "problem.arms=2: must be left out with means"),
+        ({"means": "nope.csv", "arms": 3}, "means='nope.csv': must be a readable file"),
+        ({"means": "a.csv", "agents": 3, "arms": 3}, "arms=3: must be 2, the columns of means"),
         ({"means_error": 0.1}, "means_error=0.1: must be given with means"),
     ):
         with pytest.raises(Refusal) as error:
             fmab.Study("cdp", horizon=50, seeds=2, epsilon=1, **wrong)
-        assert str(error.value).replace("means='nope", "path='nope").startswith(line)
+        assert str(error.value).replace("path=", "means=").startswith(line)
 
 
 def test_what_no_file_holds_is_refused() -> None:
