@@ -15,7 +15,7 @@ import xarray as xr
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.errors import PlainText, Refusal, count, format_quantity, refuse
 from fmab_jax.parameters import UNSET, parameters_of
-from fmab_jax.parts.plugins import file_of, plugin_modules
+from fmab_jax.parts.plugins import plugin_sources
 from fmab_jax.records.problem import Problem
 from fmab_jax.run.configs import MAX_HORIZON, check_types
 from fmab_jax.sampling.shapes import Record
@@ -29,6 +29,8 @@ from fmab_jax.sweeps.subjects import RANDOM_PROBLEM, RandomProblem
 if TYPE_CHECKING:
     from distributed import Client
 
+# Values of these packages need no plug-in.
+_OTHERS = ("builtins", "fmab_jax", "networkx", "numpy")
 Owner = TypeVar("Owner", bound=Callable[..., object])
 
 
@@ -137,14 +139,16 @@ class Study(Design):
         Raises:
             ValueError: If no words say it; they have no labels and no axis of one value.
         """
-        words, modules = study_file.write_words(self.document), plugin_modules()
+        words = study_file.write_words(self.document)
         problems = [point.config.problem for point in self.points]
         algorithms = [point.config.algorithm for point in self.points]
         parts = [x for algorithm in algorithms for x in (algorithm, *vars(algorithm).values())]
         parts += [x for p in problems for x in (p.rewards, p.world, p.presence)]
-        files = [file_of(type(x)) for x in parts] + [file_of(x.of) for x in self.outputs]
-        plugins = [file for m in modules if (file := getattr(m, "__file__", None)) in files]
-        return words + [word for file in plugins for word in ("--plugin", str(file))]
+        modules = [type(x).__module__ for x in parts] + [x.of.__module__ for x in self.outputs]
+        paths = {source.name: source.path for source in plugin_sources()}
+        # What is no file is a module that was loaded by its name.
+        plugins = [x for x in dict.fromkeys(modules) if x.partition(".")[0] not in _OTHERS]
+        return words + [word for name in plugins for word in ("--plugin", paths.get(name, name))]
 
     @property
     def document(self) -> Record:
