@@ -36,34 +36,20 @@ class Named:
     name: ClassVar[str]
 
 
-class Helper(NamedTuple):
-    """A module that a plug-in reaches by import.
-
-    Attributes:
-        name: Dotted name.
-        path: Path of the file on the machine that read it.
-        content: Content of the file.
-    """
-
-    name: str
-    path: str
-    content: bytes
-
-
 class Source(NamedTuple):
-    """An imported plug-in file, for processes that cannot read the file.
+    """A plug-in file or one of its helpers, for processes that cannot read the file.
 
     Attributes:
-        name: Name of the module, with a digest of the content and of its helpers.
+        name: Name of the module; that of a plug-in has a digest of its content and its helpers.
         path: Path of the file on the machine that read it.
         content: Content of the file.
-        helpers: Its helpers, by name.
+        helpers: The modules that a plug-in reaches by import, by name.
     """
 
     name: str
     path: str
     content: bytes
-    helpers: tuple[Helper, ...] = ()
+    helpers: tuple[Source, ...] = ()
 
 
 # What is installed beside users' code is no part of a plug-in's identity.
@@ -74,7 +60,7 @@ _INSTALLED = tuple(
 )
 _sources: dict[str, Source] = {}
 # Helpers by name, as imported; the files may have changed since.
-_helpers: dict[str, Helper] = {}
+_helpers: dict[str, Source] = {}
 # Digests of classes with source, as it was at first use.
 _digests: dict[type, str] = {}
 # Modules that users named as plug-ins, by name.
@@ -135,7 +121,7 @@ def import_sources(sources: Iterable[Source]) -> None:
     """
     for name, path, content, helpers in sources:
         if name not in sys.modules:
-            _execute(Source(name, path, content, tuple(Helper(*helper) for helper in helpers)))
+            _execute(Source(name, path, content, tuple(Source(*helper) for helper in helpers)))
 
 
 def imported(path: Path) -> ModuleType:
@@ -157,7 +143,7 @@ def imported_module(name: str) -> ModuleType:
     return _modules[name]
 
 
-def _is_helper(helper: Helper) -> bool:
+def _is_helper(helper: Source) -> bool:
     """Tells whether the module in a plug-in's folder is the only one of its name."""
     file = getattr(sys.modules.get(helper.name), "__file__", None)
     return helper.name not in sys.modules or helper.name in _helpers or file == helper.path
@@ -217,7 +203,7 @@ def _execute(source: Source) -> ModuleType:
     return module
 
 
-def _reach_modules(root: Path, content: bytes, package: str = "") -> list[Helper]:
+def _reach_modules(root: Path, content: bytes, package: str = "") -> list[Source]:
     """Returns the modules below a folder that a text reaches by import, by name.
 
     Args:
@@ -227,7 +213,7 @@ def _reach_modules(root: Path, content: bytes, package: str = "") -> list[Helper
     """
     if not package and root.resolve() in _INSTALLED:
         return []
-    modules: dict[str, Helper] = {}
+    modules: dict[str, Source] = {}
     pending = [(content, package)]
     while pending:
         for name in sorted(_list_imports(*pending.pop())):
@@ -243,7 +229,7 @@ def _reach_modules(root: Path, content: bytes, package: str = "") -> list[Helper
                 file, within = file / "__init__.py", name
             else:
                 continue
-            modules[name] = Helper(name, str(file), file.read_bytes())
+            modules[name] = Source(name, str(file), file.read_bytes())
             pending.append((modules[name].content, within))
     return [modules[name] for name in sorted(modules)]
 
@@ -309,125 +295,68 @@ def source_digest(owner: type) -> str:
     It includes helpers of the file. A class without source is hashed by its compiled code, and by
     all that this reads.
     """
-    if owner in _digests:
-        return _digests[owner]
-    digest, has_source = _compute_digest(owner)
-    if has_source:  # in a notebook what a class reads may change
+    if owner not in _digests:
+        text = _describe_class(owner, {id(owner): owner}, owner.__module__.partition(".")[0])
+        digest = _hash(text) if text else ""
+        if text and not _read_module(owner.__module__):
+            return digest  # in a notebook what a class reads may change
         _digests[owner] = digest
-    return digest
-
-
-def _compute_digest(owner: type) -> tuple[str, bool]:
-    """Returns the digest of a class, and whether all of its classes have source."""
-    digest, has_source = hashlib.sha256(), True
-    helpers: dict[str, bytes] = {}
-    own_package = owner.__module__.partition(".")[0]
-    owners = [x for x in owner.__mro__ if not _is_library(x.__module__, own_package)]
-    for base in owners:
-        try:
-            text, own_helpers = _read_module(sys.modules[base.__module__])
-        except (OSError, TypeError, KeyError):
-            digest.update(_describe(base, {}).encode())
-            has_source = False
-            continue
-        digest.update(text)
-        helpers |= own_helpers
-        if not _is_stated(base):
-            digest.update(_describe(base, {}).encode())
-    digest.update(_describe_helpers(helpers))
-    return digest.hexdigest()[:12] if owners else "", has_source
+    return _digests[owner]
 
 
 def code_digest(*parts: object) -> str:
     """Returns a hash of functions, of all that they read, and of texts."""
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update((_describe_plainly(part) or _describe(part, {})).encode())
-    return digest.hexdigest()[:12]
+    # Identities of outputs in stores of version 0.3 are written in this form.
+    texts = (f"{x!r}['None']" if isinstance(x, str) else _describe(x, {}) for x in parts)
+    return _hash("".join(texts))
 
 
-def _describe_plainly(part: object) -> str:
-    """Returns a text of a text, or of a function that reads its own file alone; "" for others.
-
-    It is that of version 0.3, whose stores can then be read.
-    """
-    if isinstance(part, str):
-        return f"{part!r}{['None']}"
-    if not isinstance(part, FunctionType) or _is_library(part.__module__ or ""):
-        return ""
-    values = [*(cell.cell_contents for cell in part.__closure__ or ()), part.__defaults__]
-    plain_types = (type(None), bool, int, float, str)
-    if part.__kwdefaults__ or not all(isinstance(x, plain_types) for x in values):
-        return ""
-    try:
-        text, helpers = _read_module(sys.modules[part.__module__])
-    except (OSError, TypeError, KeyError):
-        return ""
-    if helpers:
-        return ""
-    return f"{_describe_code(part.__code__)}{[repr(x) for x in values]}{text.decode()}"
-
-
-def _describe_code(code: CodeType) -> str:
-    def write(constant: object) -> str:
-        if isinstance(constant, CodeType):
-            return _describe_code(constant)
-        if isinstance(constant, frozenset):
-            return repr(sorted(map(repr, constant)))
-        return repr(constant)
-
-    return f"{code.co_code.hex()} {code.co_names} {list(map(write, code.co_consts))}"
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _is_library(name: str, own_package: str = "") -> bool:
     """Tells whether a module is installed, and not of the package of a plug-in."""
     outermost = name.partition(".")[0]
-    if outermost == own_package and outermost not in _LIBRARIES:
-        return False
     if outermost in _LIBRARIES or outermost in sys.builtin_module_names:
         return True
     file = getattr(sys.modules.get(name), "__file__", None)
-    return file is not None and any(map(Path(file).resolve().is_relative_to, _INSTALLED))
+    if outermost == own_package or file is None:
+        return False
+    return any(map(Path(file).resolve().is_relative_to, _INSTALLED))
 
 
-def _is_stated(owner: FunctionType | type) -> bool:
-    """Tells whether a class or function is the one of its name in its module.
-
-    A lambda is not, and neither is what a function makes.
-    """
+def _is_stated(owner: type) -> bool:
+    """Tells whether a class is the one of its name in its module, and not made by a function."""
     value: object = sys.modules.get(owner.__module__)
     for name in owner.__qualname__.split("."):
         value = getattr(value, name, None)
     return value is owner
 
 
-def _read_module(module: ModuleType) -> tuple[bytes, dict[str, bytes]]:
-    """Returns the source of a module, as executed if that is known, and its helpers by name.
+def _read_module(name: str) -> str:
+    """Returns the source of a module, as executed if that is known, with its helpers.
 
-    Raises:
-        OSError: If it has no source.
-        TypeError: If it has no file.
+    It is "" without source. Helpers are written by name, so that a moved folder keeps the text.
     """
+    module = sys.modules.get(name)
+    source = _sources.get(name) or _helpers.get(name)
     package = getattr(module, "__package__", None) or ""
-    if source := _sources.get(module.__name__):
-        content, helpers = source.content, source.helpers
-    else:
-        helper = _helpers.get(module.__name__)
-        content = helper.content if helper else inspect.getsource(module).encode()
-        folders = Path(inspect.getfile(module)).absolute().parents
+    try:
+        content = source.content if source else inspect.getsource(module).encode()  # type: ignore[arg-type]
+        folders = Path(inspect.getfile(module)).absolute().parents  # type: ignore[arg-type]
+    except (OSError, TypeError):
+        return ""
+    helpers: Iterable[Source] = source.helpers if source else ()
+    if name not in _sources:
         root = folders[len(package.split(".")) if package else 0]
-        helpers = tuple(
-            _helpers.get(found.name, found) for found in _reach_modules(root, content, package)
-        )
+        modules = _reach_modules(root, content, package)
+        helpers = [_helpers.get(module.name, module) for module in modules]
     text = importlib.util.decode_source(content)
-    return (text if text.endswith("\n") else text + "\n").encode(), {
-        helper.name: helper.content for helper in helpers
-    }
-
-
-def _describe_helpers(helpers: dict[str, bytes]) -> bytes:
-    """Returns names and contents; a moved folder keeps them."""
-    return b"".join(f"\n{name}.py\n".encode() + helpers[name] for name in sorted(helpers))
+    texts = [text if text.endswith("\n") else text + "\n"]
+    for helper in sorted(helpers):
+        texts.append(f"\n{helper.name}.py\n{helper.content.decode(errors='backslashreplace')}")
+    return "".join(texts)
 
 
 def _describe(value: object, seen: dict[int, object]) -> str:
@@ -458,57 +387,58 @@ def _describe(value: object, seen: dict[int, object]) -> str:
     if id(value) in seen:
         return "as above"
     seen[id(value)] = value
-    if isinstance(value, CodeType):
-        return _describe_code(value)
     if isinstance(value, ModuleType):
-        return _describe_module(value.__name__, seen)
+        is_library = _is_library(value.__name__)
+        return value.__name__ if is_library else _read_module(value.__name__)
     if isinstance(value, (FunctionType, type)):
         module = value.__module__ or ""  # of a text that is executed
         if _is_library(module):
             return f"{module}.{value.__qualname__}"
-        text = _describe_module(module, seen)
         if isinstance(value, type):
-            parts = _list_members(value, not text)
-        else:
-            parts = _list_cells(value, not text)
-        return f"{value.__qualname__} {text} {_describe(parts, seen)}"
+            return f"{value.__qualname__} {_describe_class(value, seen)}"
+        return _describe_function(value, _read_module(module), seen)
     text = re.sub(r" at 0x[0-9a-f]+", "", repr(value))
     fields = vars(value) if hasattr(value, "__dict__") else {}
     return f"{text} {_describe(type(value), seen)} {_describe(dict(fields), seen)}"
 
 
-def _describe_module(name: str, seen: dict[int, object]) -> str:
-    """Returns a digest of the source of a module with its helpers; "" without source."""
-    module = sys.modules.get(name)
-    if module is None or _is_library(name):
-        return "" if module is None else name
-    try:
-        text, helpers = _read_module(module)
-    except (OSError, TypeError):
-        return ""
-    return hashlib.sha256(text + _describe_helpers(helpers)).hexdigest()
-
-
-def _list_cells(function: FunctionType, lacks_source: bool) -> list[object]:
-    """Returns what a function holds besides its source, and all that it reads without source."""
-    cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    parts: list[object] = [cells, function.__defaults__, function.__kwdefaults__]
-    if lacks_source or not _is_stated(function):
-        parts.append(function.__code__)
-    if lacks_source:
-        names = sorted(_list_names(function.__code__))
-        read = {name: function.__globals__[name] for name in names if name in function.__globals__}
-        parts.append(read)
-    return parts
-
-
-def _list_members(owner: type, lacks_source: bool) -> list[object]:
-    """Returns what a class holds besides its source, if its name does not say it."""
-    if not lacks_source and _is_stated(owner):
-        return []
+def _describe_class(owner: type, seen: dict[int, object], own_package: str = "") -> str:
+    """Returns the source of a class and of its bases, and all that this does not say of them."""
+    texts: dict[str, None] = {}
     special = ("__call__", "__init__", "__post_init__")
-    members = {n: x for n, x in vars(owner).items() if n in special or not n.startswith("__")}
-    return [members, *(base for base in owner.__bases__ if base is not object)]
+    for base in owner.__mro__:
+        if _is_library(base.__module__, own_package):
+            continue
+        text = _read_module(base.__module__)
+        texts[text] = None
+        if not text or not _is_stated(base):
+            body = vars(base).items()
+            members = {n: x for n, x in body if n in special or not n.startswith("__")}
+            texts[f"{base.__qualname__} {_describe(members, seen)}"] = None
+    return "".join(texts)
+
+
+def _describe_function(function: FunctionType, source: str, seen: dict[int, object]) -> str:
+    """Returns the code of a function, what it holds, and its source or else all that it reads."""
+    values = [*(cell.cell_contents for cell in function.__closure__ or ()), function.__defaults__]
+    if function.__kwdefaults__:
+        values.append(function.__kwdefaults__)
+    if not source:
+        names = _list_names(function.__code__) & {*function.__globals__}
+        values.append({name: function.__globals__[name] for name in names})
+    held = [_describe(value, seen) for value in values]
+    return f"{_describe_code(function.__code__)}{held}{source}"
+
+
+def _describe_code(code: CodeType) -> str:
+    def write(constant: object) -> str:
+        if isinstance(constant, CodeType):
+            return _describe_code(constant)
+        if isinstance(constant, frozenset):
+            return repr(sorted(map(repr, constant)))
+        return repr(constant)
+
+    return f"{code.co_code.hex()} {code.co_names} {list(map(write, code.co_consts))}"
 
 
 def _list_names(code: CodeType) -> set[str]:
