@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +15,9 @@ from fmab_jax.errors import Refusal, describe_error, did_you_mean, refuse
 from fmab_jax.files import check_path
 
 # Texts of missing ratings.
-_MISSING = frozenset(("", "na", "n/a", "nan", "null", "none", "-"))
+_MISSING = frozenset(("na", "n/a", "nan", "null", "none", "-"))
+# From here on floats do not tell whole numbers apart, by bytes of a float.
+_LARGEST_WHOLE = {4: 2.0**24, 8: 2.0**53}
 
 
 class RatingTable(NamedTuple):
@@ -23,42 +25,36 @@ class RatingTable(NamedTuple):
 
     name: str  # in messages
     columns: list[str]  # all columns of the file
-    cells: pd.DataFrame  # selected columns: stripped texts, none empty
+    cells: pd.DataFrame  # selected columns, of categories: stripped texts, none empty
 
 
 def join_tables(
     path: object, sources: Mapping[str, object], names: Sequence[object]
 ) -> tuple[RatingTable, list[str]]:
     """Joins columns of other tables to the ratings; returns the table, and notes on them."""
-    side_tables = {
-        kind: _read(kind, source) for kind, source in sources.items() if source is not None
-    }
-    requested = {name for name in names if isinstance(name, str)}
-    table = _read("path", path, requested.union(*(side.columns for side in side_tables.values())))
-    available, notes = list(table.columns), list[str]()
-    for kind, side in side_tables.items():
-        shared = [column for column in side.columns if column in table.columns]
+    sides = {kind: _read(kind, source) for kind, source in sources.items() if source is not None}
+    texts = {name for name in names if isinstance(name, str)}
+    table = _read("path", path, texts.union(*(side.columns for side in sides.values())))
+    cells, notes = table.cells, list[str]()
+    available = [*table.columns, *(name for side in sides.values() for name in side.columns)]
+    for kind, side in sides.items():
+        shared = [column for column in side.columns if column in cells]
         if len(shared) != 1:
             text = " and ".join(key[:20] for key in shared[:4]) or "none"
             allowed = f"a table that shares one column with {table.name}, not {text}"
             refuse(kind, side.name, allowed, "rename or drop columns")
         key = shared[0]
-        rows = table.cells[key].cat
-        for name in requested & {*side.columns} - {key}:
-            labels = side.cells[[key, name]].dropna(subset=key).drop_duplicates().set_index(key)
-            if not labels.index.is_unique:
-                duplicate = labels.index[labels.index.duplicated()][0]
-                location = f"{side.name}, {key} {duplicate[:40]}"
+        for name in [name for name in texts if name in side.cells and name != key]:
+            pairs = side.cells[[key, name]].dropna(subset=[key]).astype(object).drop_duplicates()
+            if (twice := pairs[key].duplicated()).any():
+                location = f"{side.name}, {key} {pairs[key][twice].iloc[0][:40]}"
                 refuse(kind, location, f"one {name} for each {key}", "drop one of the two rows")
-            joined = labels[name].astype(object).reindex(rows.categories)
-            table.cells[name] = _relabel(rows.codes, joined.where(joined.notna(), None))
+            cells[name] = cells[key].map(pairs.set_index(key)[name]).astype("category")
             notes.insert(0, f"{name} from {side.name}")
-        available += side.columns
     for option, label in zip(("agent", "arm", "value"), names, strict=True):
-        if not isinstance(label, str) or label not in table.cells:
-            text = ", ".join(column[:20] for column in available[:12]) + ", ..." * (
-                len(available) > 12
-            )
+        if not isinstance(label, str) or label not in cells:
+            more = ", ..." * (len(available) > 12)
+            text = ", ".join(column[:20] for column in available[:12]) + more
             remedy = did_you_mean(label, available, "give the name of one")
             refuse(option, label, f"a column of {table.name}: {text}", remedy)
     return table, notes
@@ -74,15 +70,14 @@ def _read(field: str, source: object, names: Collection[str] = ()) -> RatingTabl
             if not file.is_file():
                 refuse(field, str(file), "a readable file", "check the path")
             frame = _read_file(file, names)
-        frame = frame.rename(columns=lambda column: str(column).strip())
-        columns = list(frame.columns)
-        duplicates = frame.columns[frame.columns.duplicated()]
-        if len(duplicates):
-            refuse(
-                field, name, "a table with one column of each name", f"rename one {duplicates[0]!r}"
-            )
-        selected = [column for column in columns if column in names or not names]
-        texts = pd.DataFrame({column: _as_texts(frame[column]) for column in selected})
+        columns = pd.Index([str(column).strip() for column in frame.columns])
+        if columns.has_duplicates:
+            remedy = f"rename one {columns[columns.duplicated()][0]!r}"
+            refuse(field, name, "a table with one column of each name", remedy)
+        frame = frame.set_axis(columns, axis=1)
+        chosen = [column for column in columns if column in names or not names]
+        texts = pd.DataFrame({column: _as_texts(frame[column]) for column in chosen})
+        return RatingTable(name, list(columns), texts)
     except ImportError:
         remedy = 'pip install "fmab_jax[export]", or save the table as CSV'
         refuse(field, name, "no .parquet file, since pyarrow is not installed", remedy)
@@ -94,7 +89,6 @@ def _read(field: str, source: object, names: Collection[str] = ()) -> RatingTabl
     except Exception as error:  # pandas and pyarrow report damaged files by many types
         remedy = f"save it again ({describe_error(error)})"
         refuse(field, name, "a table of texts, numbers and dates", remedy)
-    return RatingTable(name, columns, texts)
 
 
 def _read_file(file: Path, names: Collection[str]) -> pd.DataFrame:
@@ -115,27 +109,17 @@ def _read_file(file: Path, names: Collection[str]) -> pd.DataFrame:
 
 def _as_texts(cells: pd.Series) -> pd.Categorical:
     """Returns cells as stripped texts; empty ones are missing."""
-    if cells.dtype == object and pd.api.types.infer_dtype(cells) != "string":
-        cells = cells.map(_text_of, na_action="ignore")  # True and 1 are equal
     codes, values = pd.factorize(cells)
-    if values.dtype.kind == "f":
-        # NumPy's floats know how many digits they have.
-        values = np.asarray(values, getattr(values.dtype, "numpy_dtype", None))
-    return _relabel(codes, map(_text_of, values))
-
-
-def _relabel(codes: np.ndarray | pd.Series, texts: Iterable[str | None]) -> pd.Categorical:
-    """Returns [row] labels; texts may repeat; an empty text or a code of -1 is missing."""
-    places, labels = pd.factorize(np.array([text or None for text in texts], object))
+    values = pd.Series(values)
+    values = values.where(values == values)  # nullable types have NaN beside missing cells
+    if pd.api.types.is_float_dtype(values):
+        if (values.abs() >= _LARGEST_WHOLE[values.dtype.itemsize]).any():
+            raise ValueError("large floats stand for several whole numbers: store them as such")
+        if (values % 1 == 0).all():
+            values = values.astype("Int64")  # in a column with gaps 7.0 is agent 7
+    texts = values.astype("string").str.strip().replace("", pd.NA)
+    places, labels = pd.factorize(texts)
     return pd.Categorical.from_codes(np.append(places, -1)[codes], labels)
-
-
-def _text_of(cell: object) -> str:
-    if not isinstance(cell, (float, np.floating)):
-        return str(cell).strip()
-    if 2.0 ** (np.finfo(type(cell)).nmant + 1) <= abs(float(cell)) < math.inf:
-        raise ValueError(f"{cell} stands for several whole numbers: store them as such")
-    return np.format_float_positional(cell, trim="-")
 
 
 def parse_ratings(source: str, cells: pd.Categorical) -> np.ndarray:

@@ -205,8 +205,7 @@ CASES |= {
     "short floats beyond 2^24": bad(
         "several whole", False, agent=np.array([1, 2, 3, 2**24], np.float32)
     ),
-    "a truth value beside one": agents(series(True, 1, False, 0), True, 1, False, 0, file=False),
-    "one and its text": agents(series(1, "1", 2.0, "2"), 1, 1, 2, 2, file=False),
+    "one number in two types": bad("same number", False, agent=series(1, "1", 2.0, "2")),
     "categories": agents(KINDS_, "a", "a", None, "b", file=False),
     "a frame's decimals": values(ODD, 1.5, None, 2, 1, file=False),
     "a name twice in a frame": Case(named("agent", "arm", "arm"), "rename one 'arm'"),
