@@ -485,8 +485,8 @@ def test_default_candidates_of_a_plan_can_follow_the_presence():
     """Would catch a plan that is refused because one candidate hears every agent."""
     problem = fmab.Problem.uniform(3, 3, presence="absent:0.1")
     candidates, notes = list_candidates(Question(problem, 200, 1.0))
-    assert "dp_klucb" not in {candidate.algorithm.name for candidate in candidates}
-    assert any(note.startswith("left out: DP-KLUCB") for note in notes)
+    assert not any(candidate.algorithm.exchange(3).alone for candidate in candidates)
+    assert "left out: LDP-UCB, its agents are alone" in notes
     assert "kl_se" in {candidate.algorithm.name for candidate in candidates}
 
 
