@@ -82,7 +82,7 @@ def compile_case(name: str) -> tuple[configs.Config, int, jax.stages.Compiled]:
     algorithm, problem, horizon = CASES[name]
     config = configs.bind(algorithm, problem, int(horizon), times=100, spacing="linear")
     devices = tuple(jax.local_devices()[:1])
-    batch = config.estimate_needs(SEEDS, devices).batch
+    batch, _ = config.choose_batch(SEEDS, devices)
     with jax.enable_x64(True):
         return config, batch, compilation.compile_program(config.program, batch, devices)
 

@@ -13,19 +13,18 @@ if TYPE_CHECKING:
     import jax
 
 
-def check_memory(field: str, needed: float, remedy: str, available: int | None = None) -> None:
+def check_memory(field: str, needed: float, remedy: str) -> None:
     """Refuses an allocation of more than nine tenths of the free memory.
 
     Args:
         field: Public name of the argument that needs it.
         needed: Bytes.
         remedy: What to do instead.
-        available: Free bytes; by default measured.
 
     Raises:
         Refusal: If it does not fit; never if the free memory is unknown.
     """
-    available = available_bytes() if available is None else available
+    available = available_bytes()
     if available and needed > 0.9 * available:
         allowed = f"at most 90% of the {available / 1e9:.1f} GB available"
         refuse(field, f"{needed / 1e9:.1f} GB", allowed, remedy + suggest_more_memory())

@@ -25,7 +25,6 @@ from fmab_jax.parts.worlds import ContextualWorld
 from fmab_jax.records.problem import MAX_AGENTS, Problem
 from fmab_jax.run import contract, resources, schema
 from fmab_jax.run import outputs as record
-from fmab_jax.run.resources import Estimate
 from fmab_jax.sampling.binomials import MAX_TRIALS
 from fmab_jax.sampling.curves import time_grid
 
@@ -160,19 +159,19 @@ class Config(NamedTuple):
             "number_bits": self.algorithm.number_bits(self.problem.arms),
         }
 
-    def estimate_needs(
+    def choose_batch(
         self,
         trials: int,
         devices: Sequence[jax.Device],
         batch: int | None = None,
         lanes: int | None = None,
-    ) -> Estimate:
-        """Estimates batches and memory of the trials; arguments as in `resources.estimate`."""
+    ) -> tuple[int, int]:
+        """Returns the seeds of a batch and its lanes; as `resources.choose_batch`."""
         trial = self.trial
         # If agents are alone, each one has curves in addition to its arms.
         curves = trial.padded_agents * len(self.grid) if trial.alone else 0
         sizes = self.elements + curves, self.result_bytes
-        return resources.estimate(*sizes, trials, devices, batch, lanes)
+        return resources.choose_batch(*sizes, trials, devices, batch, lanes)
 
 
 def bind(
@@ -230,14 +229,12 @@ def bind(
         if not isinstance(trial, Trial):
             name, remedy = f"{type(algorithm).__name__}.bind", "derive the trial's class from it"
             refuse(name, type(trial).__name__, "a fmab_jax.parts.trials.Trial", remedy)
+        allowed = f"left out with {algorithm.title or algorithm.name}"
         if problem.world is not None and not trial.follows_worlds:
-            allowed = f"left out with {algorithm.title or algorithm.name}"
             refuse("world", problem.world.text(), allowed, "its loop takes means as constant")
         if problem.presence is not None and not trial.follows_presences:
-            allowed = f"left out with {algorithm.title or algorithm.name}"
             refuse("presence", problem.presence.text(), allowed, "its loop hears every agent")
         if isinstance(problem.world, ContextualWorld) and not trial.reads_contexts:
-            allowed = f"left out with {algorithm.title or algorithm.name}"
             remedy = "only index policies act slot by slot, such as ucb1"
             refuse("world", problem.world.text(), allowed, remedy)
         trial = record.attach_accumulators(trial, outputs, algorithm.title or algorithm.name)

@@ -6,7 +6,6 @@ import functools
 import importlib.metadata
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import jax
 
@@ -29,24 +28,6 @@ SMALLEST = 2
 _ALLOCATOR_BYTES = 2**24
 
 
-class Estimate(NamedTuple):
-    """Resources of a run.
-
-    Attributes:
-        batch: Seeds per batch, over all devices.
-        batches: Number of batches.
-        lanes: How many of them run at once.
-        result_bytes: Memory of the returned Dataset.
-        available_bytes: Memory this job has free, 0 if unknown.
-    """
-
-    batch: int
-    batches: int
-    lanes: int
-    result_bytes: int
-    available_bytes: int
-
-
 def checked_devices(devices: Sequence[jax.Device] | None) -> tuple[jax.Device, ...]:
     """Returns the devices to use; by default all devices of this process.
 
@@ -66,15 +47,15 @@ def checked_devices(devices: Sequence[jax.Device] | None) -> tuple[jax.Device, .
     return used
 
 
-def estimate(
+def choose_batch(
     elements: int,
     result_bytes: int,
     trials: int,
     devices: Sequence[jax.Device],
     batch: int | None = None,
     lanes: int | None = None,
-) -> Estimate:
-    """Returns the batch size and the memory of results, before anything is allocated.
+) -> tuple[int, int]:
+    """Returns the seeds of a batch, over all devices, and how many batches run at once.
 
     Args:
         elements: (agent, arm) elements of a trial's loop.
@@ -87,7 +68,6 @@ def estimate(
     Raises:
         ValueError: If ``batch`` is not a positive whole number.
     """
-    available = available_bytes()
     lanes = threads(devices) if lanes is None else lanes
     if batch is None:
         per_device = max(1, _ELEMENTS.get(devices[0].platform, 200_000) // elements)
@@ -103,8 +83,7 @@ def estimate(
     # Powers of two, so that 900 seeds and 1000 share a compilation.
     least = 8 if elements <= 100_000 else SMALLEST
     batch = len(devices) * 2 ** math.ceil(math.log2(max(least, per_device)))
-    batches = -(-trials // batch)
-    return Estimate(batch, batches, min(lanes, batches), trials * result_bytes, available)
+    return batch, min(lanes, -(-trials // batch))
 
 
 def keeps_curves(devices: Sequence[jax.Device]) -> bool:

@@ -45,9 +45,9 @@ class Job(NamedTuple):
     rows: int = 1  # of the table that holds the configs of the program's largest block
 
     def sizes(self, devices: tuple[jax.Device, ...], lanes: int | None = None) -> Sizes:
-        """Chooses sizes for the program on some devices; arguments as in `estimate`."""
-        needs = self.configs[0].estimate_needs(self.most_trials, devices, self.batch, lanes)
-        return Sizes(needs.batch, self.rows, needs.lanes)
+        """Chooses sizes for the program on some devices; arguments as in `choose_batch`."""
+        batch, lanes = self.configs[0].choose_batch(self.most_trials, devices, self.batch, lanes)
+        return Sizes(batch, self.rows, lanes)
 
 
 def compute_block(

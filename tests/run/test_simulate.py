@@ -22,7 +22,6 @@ from refusals import refuses
 
 import fmab_jax as fmab
 from fmab_jax import elimination
-from fmab_jax.limits import Share
 from fmab_jax.run import batches, cache, compilation, configs
 from fmab_jax.run import resources as run_resources
 
@@ -287,14 +286,13 @@ BATCHES = {
 
 
 @pytest.mark.parametrize("name", BATCHES)
-def test_batches_and_their_results_are_those_computed_by_hand(name, monkeypatch):
-    """Would catch a batch that is no power of two, one seed alone, results counted once for all
-    seeds, and more results in a batch than are kept."""
+def test_batches_are_those_computed_by_hand(name):
+    """Would catch a batch that is no power of two, one seed alone, more batches at once than there
+    are, and more results in a batch than are kept."""
     (elements, result, trials, batch, lanes), (size, number) = BATCHES[name]
-    monkeypatch.setattr("fmab_jax.resources.memory", lambda: Share(10**6, "", 0))
     device = (jax.devices("cpu")[0],)
-    actual = run_resources.estimate(elements, result, trials, device, batch, lanes)
-    assert actual == (size, number, min(lanes, number), result * trials, 10**6)
+    actual = run_resources.choose_batch(elements, result, trials, device, batch, lanes)
+    assert actual == (size, min(lanes, number))
 
 
 def test_counts_that_a_tpu_does_not_have_are_refused(monkeypatch):
