@@ -41,6 +41,7 @@ from fmab_jax.analysis.costs import communication_cost as communication_cost
 from fmab_jax.analysis.leaks import at_leak as at_leak
 from fmab_jax.analysis.leaks import find_leak as find_leak
 from fmab_jax.analysis.overview import overview as overview
+from fmab_jax.analysis.overview import show as show
 from fmab_jax.analysis.privacy import privacy_ledger as privacy_ledger
 from fmab_jax.analysis.tables import add_leaks as add_leaks
 from fmab_jax.analysis.tables import final_table as final_table

@@ -81,7 +81,7 @@ def test_figures_and_overviews_show_themselves(kernel):
     assert size["width"] == round(3.4 * 144)
     assert size["height"] / size["width"] == pytest.approx(tall / wide, rel=0.01)
     (html,) = texts(ran(talk, "fmab.overview(data)"), "execute_result")
-    assert "<caption>CDP-MAB, ε = 1 (5 per message)" in html and "Clopper-Pearson" in html
+    assert "<p>CDP-MAB, ε = 1 (5 per message)" in html and "Clopper-Pearson" in html
 
 
 def test_an_interrupt_ends_a_sweep_and_leaves_the_kernel_usable(kernel):

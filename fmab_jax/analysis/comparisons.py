@@ -22,8 +22,8 @@ from fmab_jax.analysis import questions, summary, words
 from fmab_jax.analysis.bands import fieller, student_critical
 from fmab_jax.analysis.budgets import summarise_runs
 from fmab_jax.analysis.costs import read_cost
+from fmab_jax.analysis.overview import find_places
 from fmab_jax.analysis.questions import list_differences, write_label
-from fmab_jax.analysis.rows import find_places
 from fmab_jax.analysis.statements import Comparison, Participant, Question
 from fmab_jax.analysis.tables import check_result
 from fmab_jax.errors import real, refuse
@@ -126,7 +126,7 @@ def compare_all(
     Args:
         data: The results of a sweep, or runs of one configuration by their labels.
         level: Confidence level of each interval, in (0, 1).
-        where: Conditions of the configurations to compare, such as "links_max<=400", as in
+        where: Conditions of the configurations to compare, such as "links_max <= 400", as in
             `overview`. p-values do not account for conditions on regret.
 
     Returns:

@@ -1,132 +1,100 @@
-"""Builds the table of final values, for the command line, notebooks and papers."""
+"""Selects rows of a table of final values by conditions, and shows them to people."""
 
 from __future__ import annotations
 
-import re
-import textwrap
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import ast
+import math
+import warnings
+from collections.abc import Iterable, Sequence
 from html import escape
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from fmab_jax.algorithms.families.elimination import Elimination
-from fmab_jax.analysis import budgets, costs, privacy
-from fmab_jax.analysis.rows import (
-    EVENT_COLUMNS,
-    LEAKS_BY_NAME,
-    LOST,
-    add_named_leaks,
-    check_list,
-    find_key,
-    iterate_rows,
-    select_rows,
+from fmab_jax.analysis import costs
+from fmab_jax.analysis.tables import add_leaks, table
+from fmab_jax.analysis.words import is_number, shorten, write_label, write_short, write_tick
+from fmab_jax.errors import describe_error, did_you_mean, flag, refuse
+from fmab_jax.parameters import VIEWS, ViewKind
+
+OLD_NAMES = {"rounds": "rounds_made", "lost": "best_arm_lost", "worse": "worse_arm_played"}
+OLD_NAMES |= {"leak": "leak_messages", "leak_epsilon": "leak_messages"}
+OLD_NAMES |= {"interval": "regret", "percent": "regret"}
+"""Columns by their names in version 0.3, which are read for one more version."""
+
+_COUNTS = ("lost", "worse")
+_LONGEST = 1000
+# What a condition may be made of; no calls, attributes or powers.
+_NODES: tuple[type[ast.AST], ...] = (
+    *(ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Name, ast.Constant, ast.List),
+    *(ast.Tuple, ast.boolop, ast.unaryop, ast.cmpop, ast.expr_context),
+    *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.BitAnd, ast.BitOr),
 )
-from fmab_jax.analysis.tables import final_table, list_scalar_outputs
-from fmab_jax.analysis.words import (
-    add_titles,
-    is_number,
-    list_facts,
-    write_label,
-    write_name,
-    write_short,
-    write_tick,
-)
-from fmab_jax.errors import choice, flag, parse_number
-from fmab_jax.parameters import VIEWS, parameters_of
-from fmab_jax.run.attributes import json_attr
-from fmab_jax.sampling.shapes import Record
-
-FORMATS = ("text", "latex", "html", "markdown", "csv")
-"""How a table can be written; "text" is for terminals."""
-
-# Letters that pdflatex lacks or reads as commands.
-_COMMANDS = "textbackslash{} textasciicircum{} textasciitilde{} textless{} textgreater{}".split()
-_SYMBOLS = "pm varepsilon delta infty times".split()
-_LATEX: dict[str, str | int | None] = {"–": "--"}
-_LATEX |= {letter: f"\\{letter}" for letter in "&%_#${}"}
-_LATEX |= {letter: f"\\{name}" for letter, name in zip("\\^~<>", _COMMANDS, strict=True)}
-_LATEX |= {letter: f"$\\{name}$" for letter, name in zip("±εδ∞×", _SYMBOLS, strict=True)}
-# Letters of a line in the heading of a column of short numbers.
-_NARROW = 9
-# Columns that a table has only where they are named; `records` have them.
-_OPTIONAL = {*budgets.COLUMNS} - {"links", "links_max"}
-_POWERS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
-_RAISED = re.compile("[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+# A leak of 1 may be stored as 0.99999999999999, and 0.3 as 0.30000000000000004.
+_TOLERANCE = 1e-9
 
 
-@dataclass(frozen=True, repr=False)
-class Overview:
-    """Final values of every configuration of a result; notebooks show it as a table.
-
-    Attributes:
-        title: Settings that all rows share.
-        headings: Of the columns; some have two lines.
-        rows: Texts, a row for each configuration that has seeds.
-        records: The same with all digits, the ends of the intervals, and names for programs.
-        legend: Meaning of the columns.
-        remarks: Warnings about the numbers.
-        ledger: Lines of the privacy ledger.
-        paper: Headings and rows for a paper: words in place of names for programs.
-    """
-
-    title: str
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    records: tuple[Record, ...]
-    legend: str
-    remarks: tuple[str, ...]
-    ledger: tuple[str, ...]
-    paper: tuple[tuple[str, ...], ...]
-
-    def write(self, form: str = "text") -> str:
-        """Writes the table.
-
-        Args:
-            form: "text"; "html" or "markdown", with title and legend as caption; "latex" (for the
-                package booktabs), with both as a comment and words as headings; or "csv", a column
-                for each name in ``records``.
-
-        Raises:
-            ValueError: For another format.
-        """
-        choice("format", form, FORMATS, "choose one of these", f"one of {', '.join(FORMATS)}")
-        if form == "csv":
-            return pd.DataFrame(self.records).to_csv(index=False, na_rep="nan").rstrip("\n")
-        heads = [heading.replace("\n", " ") for heading in self.headings]
-        rows = [heads, *self.rows]
-        caption = f"{self.title}. {self.legend}".replace("\n", " ")
-        if form == "latex":
-            lines = [" & ".join(map(_write_latex, row)) + r" \\" for row in self.paper]
-            head = [rf"\begin{{tabular}}{{{'r' * len(heads)}}}", r"\toprule", lines[0], r"\midrule"]
-            lines = [*head, *lines[1:], r"\bottomrule", r"\end{tabular}"]
-            return "\n".join([f"% {_write_latex(caption)}", *lines])
-        if form == "html":
-            body = "\n".join(_write_html_row(row, "td") for row in self.rows)
-            body = f"<thead>{_write_html_row(heads, 'th')}</thead>\n<tbody>\n{body}\n</tbody>"
-            return f"<table>\n<caption>{escape(caption)}</caption>\n{body}\n</table>"
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        rule = ["-" * width for width in widths]
-        cells = [map(str.rjust, row, widths) for row in (heads, rule, *self.rows)]
-        if form == "markdown":
-            return "\n".join([caption, "", *(f"| {' | '.join(row)} |" for row in cells)])
-        lines = ["  ".join(row) for row in cells]
-        return "\n".join([self.title, "", *lines, "", self.legend, *self.remarks])
+class TextTable(pd.DataFrame):  # type: ignore[misc]
+    """A table of texts, which prints its title, legend and remarks with it."""
 
     def __str__(self) -> str:
-        return self.write()
+        attrs = self.attrs
+        lines = [attrs.get("title", ""), "", self.to_string(index=False), ""]
+        return "\n".join([*lines, *attrs.get("legend", ()), *attrs.get("remarks", ())])
 
-    # A prompt shows the table, too.
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        remarks = "".join(f"<p><strong>{escape(remark)}</strong></p>" for remark in self.remarks)
-        ledger = escape("\n".join(self.ledger))
-        if ledger:
-            ledger = f"<details><summary>Privacy</summary><pre>{ledger}</pre></details>"
-        return f"<div>{self.write('html')}{remarks}{ledger}</div>"
+        attrs = self.attrs
+        remarks = "".join(f"<p><strong>{escape(x)}</strong></p>" for x in attrs.get("remarks", ()))
+        legend = "<br>".join(map(escape, attrs.get("legend", ())))
+        title = f"<p>{escape(attrs.get('title', ''))}</p>"
+        return f"<div>{title}{self.to_html(index=False)}<p>{legend}</p>{remarks}</div>"
+
+
+def show(
+    frame: pd.DataFrame, columns: Sequence[str] | None = None, *, words: bool = False
+) -> TextTable:
+    """Returns a table of `table` as texts for people.
+
+    ``to_string``, ``to_html``, ``to_markdown`` and ``to_latex`` are those of pandas; ``print`` and
+    notebooks add title, legend and remarks, which are in ``attrs``.
+
+    Args:
+        frame: From `table`, or some of its rows and columns. Configurations without seeds are left
+            out.
+        columns: Names of its columns to show, in this order. A mean is shown with its interval. By
+            default the swept parameters, leaks, means, ``links_max``, events and seeds.
+        words: Whether parameters and their values have words for a paper, such as "privacy
+            parameter ε" and "no noise".
+
+    Raises:
+        ValueError: If ``frame`` is no DataFrame or lacks a column.
+
+    Example:
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> data = fmab.sweep(fmab.cdp_mab, problem, epsilon=[0.1, 1], horizon=10**4, seeds=20)
+        >>> shown = fmab.show(fmab.table(data), ["epsilon", "leak_messages", "seeds"])
+        >>> print(shown.to_string(index=False))
+        epsilon leak ε of single messages seeds
+            0.1                       0.5    20
+              1                         5    20
+    """
+    if not isinstance(frame, pd.DataFrame):
+        refuse("frame", type(frame).__name__, "what table returned", "write show(table(data))")
+    if columns is None:
+        usual = [name for name in frame if not str(name).endswith(("_lower", "_upper"))]
+        columns = [name for name in frame.attrs.get("shown", usual) if name in frame]
+    else:
+        columns = find_columns(frame, "columns", columns)
+    rows = frame[frame.seeds > 0] if "seeds" in frame else frame
+    flag("words", words)
+    texts = dict(_write_column(rows, name, words) for name in columns)
+    shown = TextTable(texts, index=rows.index)
+    shown.attrs = frame.attrs | {"legend": _write_legend(frame, columns)}
+    return shown
 
 
 def overview(
@@ -139,300 +107,232 @@ def overview(
     descending: bool = False,
     where: Sequence[str] | str = (),
     columns: Sequence[str] | None = None,
-) -> Overview:
-    """Returns what every configuration of a result ends with: a table that shows itself.
-
-    What others are told of a reward, regret at T with its interval, rounds, links, cost, and how
-    many seeds lost the best arm or play a worse one; the numbers are those of `final_table`.
+) -> TextTable:
+    """Returns `show` of the `table` of a result, for one more version.
 
     Args:
-        data: From `simulate`, `sweep`, `open_sweep` or `load`.
-        level: As in `final_table`.
-        server_price: c1, of an agent-server link.
-        peer_price: c2, of an agent-agent link on the meter that is priced.
-        sort: A swept parameter, or regret, rounds, cost, seeds, lost, worse, leak, leak_sum,
-            leak_actions, links, links_p95, links_max, the same of numbers and bits, links_ and a
-            meter, or another column of csv; by default rows have the order of the grid.
+        data: As in `table`.
+        level: As in `table`.
+        server_price: As in `table`.
+        peer_price: As in `table`.
+        sort: Name of a column, by which rows are sorted.
         descending: Largest first.
-        where: Conditions that rows fulfil, such as "links_max<=500, regret<1e5", or a list of them:
-            a column of numbers as in ``sort``; one of <=, >=, <, >, ==, !=; a number.
-        columns: Names of the columns wanted, in this order: swept parameters, leak, leak_sum and
-            leak_actions (what sums alone, or actions alone, tell; see `add_leaks`), regret,
-            interval, percent, rounds, links (of each meter), links_p95, links_max, the same of
-            numbers and bits, cost, seeds, lost, worse, and outputs that were asked for and are a
-            number of each seed; by default all except leak_sum, leak_actions, links_p95, numbers
-            and bits.
+        where: Condition of rows, such as "links_max <= 400 and leak_messages <= 2", as pandas'
+            ``query`` reads it; or several, which all hold. Numbers are alike up to 1e-9 of them.
+        columns: As in `show`; ``leak_sum`` and ``leak_actions`` are computed where they are named.
 
     Raises:
         ValueError: If ``data`` is no such result, or another argument is out of range.
-
-    Example:
-        >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
-        >>> data = fmab.simulate(fmab.cdp_mab(epsilon=1), problem, 10**4, seeds=20)
-        >>> found = fmab.overview(data)
-        >>> found.title
-        'CDP-MAB, ε = 1 (5 per message), M = 5 agents, K = 10 arms, T = 10⁴ slots'
-        >>> found.records[0]["regret"] == float(fmab.final_table(data).regret)
-        True
-        >>> "tabular" in found.write("latex")
-        True
     """
     flag("descending", descending)
-    table = final_table(data, level=level, server_price=server_price, peer_price=peer_price)
-    table = add_named_leaks(table, [sort, where, columns])
-    dims = [str(name) for name in table.seeds.dims]
-    rows = [row for row in iterate_rows(table, data) if row["seeds"]]
-    rows = select_rows(rows, table, data, sort=sort, descending=descending, where=where)
-    table_columns = _build_columns(rows, table, list_scalar_outputs(data))
-    if columns is None:
-        hidden = _OPTIONAL.difference(dims) | ({"links_max"} if not table.sizes["meter"] else set())
-        table_columns = [column for column in table_columns if column[0] not in hidden]
-    else:
-        names = {name: name for name, *_ in table_columns} | {"leak_messages": "leak"}
-        listed = dict.fromkeys([*names, *LEAKS_BY_NAME])
-        keys_shown = [
-            find_key("columns", name, name, names, [*listed])
-            for name in check_list("columns", columns)
-        ]
-        table_columns = [
-            column
-            for name in dict.fromkeys(keys_shown)
-            for column in table_columns
-            if column[0] == name
-        ]
-    level, titled = table.attrs["level"], add_titles(table)
-    paper = [_write_for_paper(column, rows, titled, data) for column in table_columns]
-    return Overview(
-        title=", ".join(list_facts(table, dims, leaks=True)),
-        headings=tuple(heading for _, heading, _ in table_columns),
-        rows=tuple(zip(*(cells for *_, cells in table_columns), strict=True)),
-        records=tuple(
-            {n: v for n, v in row.items() if n != "exposure"} | {"level": level} for row in rows
-        ),
-        legend=_write_legend(table, f"{100 * level:.6g} %"),
-        remarks=tuple(write_remarks(table, data)),
-        ledger=tuple(privacy.write_lines(table)) if "ledger" in table.coords else (),
-        paper=tuple(zip(*paper, strict=True)),
-    )
+    data = add_named_leaks(data, [sort, where, columns])
+    frame = table(data, level=level, server_price=server_price, peer_price=peer_price)
+    return show(sort_rows(select_rows(frame, where), sort, descending), columns)
 
 
-def _write_view(row: Record, view: str) -> str:
-    """Writes what a view leaks; "-" where nobody has it, or the result does not say."""
-    epsilon = row[f"leak_{view}"]
-    return costs.write_epsilon(epsilon, row[f"leak_{view}_delta"]) if epsilon == epsilon else "-"
+def add_named_leaks(data: xr.Dataset, texts: Iterable[object]) -> xr.Dataset:
+    """Returns results with the leaks of the views that conditions or columns name."""
+    values = [x for text in texts for x in (text if isinstance(text, (list, tuple)) else [text])]
+    named = " ".join(value for value in values if isinstance(value, str))
+    views = [view for view in VIEWS[1:] if f"leak_{view}" in named]
+    return add_leaks(data, views) if views else data
 
 
-def compute_half_width(row: Record, name: str = "regret") -> float:
-    """Returns half the width of an interval in a row."""
-    return (row[f"{name}_upper"] - row[f"{name}_lower"]) / 2
+def select_rows(frame: pd.DataFrame, where: Sequence[str] | str) -> pd.DataFrame:
+    """Returns the rows of a table that fulfil conditions; ``where`` as in `overview`."""
+    for text in [where] if isinstance(where, str) else _check_list("where", where):
+        condition = _read_condition(frame, text)
+        constants = [x.value for x in ast.walk(condition) if isinstance(x, ast.Constant)]
+        is_about_texts = any(isinstance(value, str) for value in constants)
+        values = frame if is_about_texts else frame.apply(_drop_texts)
+        numbers = values.select_dtypes("number")
+        try:
+            for number in {sign * x for x in constants if is_number(x) for sign in (1, -1)}:
+                numbers = numbers.mask(np.isclose(numbers, number, rtol=_TOLERANCE, atol=0), number)
+            mask = values.assign(**numbers).eval(
+                ast.unparse(condition),
+                engine="python",
+                local_dict={},
+                global_dict={},
+                resolvers=({"inf": math.inf},),
+            )
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+            remedy = f"compare numbers with numbers, texts with == or != ({describe_error(error)})"
+            refuse("where", text, "a condition of its columns", remedy)
+        if not isinstance(mask, pd.Series) or mask.dtype != bool:
+            refuse("where", text, "true or false of a row", "compare a column with a number")
+        frame = frame[mask]
+    return frame
 
 
-def write_percent(row: Record) -> str:
-    """Writes the half-width of the interval of regret in per cent of regret."""
-    return f"{100 * compute_half_width(row) / row['regret']:.2g}" if row["regret"] else "0"
+def _drop_texts(column: pd.Series) -> pd.Series:
+    """Returns the numbers of a column that has texts as well; texts are NaN."""
+    has_numbers = column.dtype == object and any(map(is_number, column))
+    return pd.to_numeric(column, errors="coerce") if has_numbers else column
 
 
-def _build_columns(
-    rows: Sequence[Record], table: xr.Dataset, outputs: Sequence[str]
-) -> list[tuple[str, str, list[str]]]:
-    """Returns all columns: name, heading and cells."""
-    dims, meters = [str(name) for name in table.seeds.dims], table.meter.values.tolist()
-    exposures = [row["exposure"] for row in rows]
-    shared = costs.find_shared_observation(exposures)
-    share = f"{100 * table.attrs['level']:.6g} %"
+def sort_rows(frame: pd.DataFrame, sort: str | None, descending: bool = False) -> pd.DataFrame:
+    """Returns the rows of a table sorted by a column; NaN comes last."""
+    if sort is None:
+        return frame
+    (name,) = find_columns(frame, "sort", [sort])
 
-    def cells(write: Callable[[Record], str]) -> list[str]:
-        return [write(row) if row["seeds"] > 1 else "-" for row in rows]
+    def key(column: pd.Series) -> pd.Series:
+        return column.map(str) if column.dtype == object else column
 
-    def number(name: str) -> list[str]:
-        return cells(lambda row: write_short(row[name]))
-
-    def event(name: str) -> list[str]:
-        low, high = f"{name}_lower", f"{name}_upper"
-        return cells(lambda row: f"{row[name]} [{row[low]:.2g}, {row[high]:.2g}]")
-
-    def asked_for(name: str) -> list[str]:
-        return cells(
-            lambda row: f"{write_short(row[name])} ± {write_short(compute_half_width(row, name))}"
-        )
-
-    leaks = [costs.write_leak_cell(row["exposure"], shared) for row in rows]
-    rounds = "rounds\nmade" if "rounds" in dims else "rounds"
-    return [
-        *((name, name, [write_label(row[name]) for row in rows]) for name in dims),
-        ("leak", fold_heading(costs.write_leak_heading(exposures)), leaks),
-        *(
-            (f"leak_{view}", f"leak ε\n{view}", [_write_view(row, view) for row in rows])
-            for view in VIEWS[1:]
-            if f"leak_{view}" in table
-        ),
-        ("regret", "regret\nat T", number("regret")),
-        ("interval", f"±\n{share}", cells(lambda row: write_short(compute_half_width(row)))),
-        ("percent", "±, %\nof it", cells(write_percent)),
-        ("rounds", rounds, number("rounds_made")),
-        *(("links", f"links\n{meter}", number(f"links_{meter}")) for meter in meters),
-        *(
-            (name, budgets.write_heading(name, "\n"), number(name))
-            for name in budgets.COLUMNS
-            if name != "links" and name in table.data_vars
-        ),
-        ("cost", "cost", number("cost")),
-        ("seeds", "seeds", [f"{row['seeds']:,}" for row in rows]),
-        *(
-            (name, f"{heading}\n{share}", event(key))
-            for name, heading, key in EVENT_COLUMNS
-            if key in table
-        ),
-        *((name, name.replace("_", "\n", 1), asked_for(name)) for name in outputs),
-    ]
+    return frame.sort_values(name, ascending=not descending, kind="stable", key=key)
 
 
-def _write_for_paper(
-    column: tuple[str, str, list[str]], rows: Sequence[Record], table: xr.Dataset, data: xr.Dataset
-) -> list[str]:
-    """Returns heading and cells of a column of `_build_columns` in words."""
-    name, heading, cells = column
-    if name in table.seeds.dims:
-        words = str(table[name].attrs.get("long_name") or write_name(table[name]))
+def find_places(data: xr.Dataset, where: Sequence[str] | str) -> list[tuple[int, ...]]:
+    """Returns the indices of the configurations with seeds that fulfil conditions.
+
+    Args:
+        data: Results with ``seeds`` over the swept parameters.
+        where: As in `overview`.
+    """
+    frame = select_rows(table(add_named_leaks(data, [where])), where)
+    places = [*np.ndindex(data.seeds.shape)]
+    return [places[i] for i in frame.index[frame.seeds > 0]]
+
+
+def find_columns(frame: pd.DataFrame, field: str, names: object) -> list[str]:
+    """Returns names of columns, old ones by their new names; refuses those a table lacks."""
+    found = [_find_column(frame, field, name, name) for name in _check_list(field, names)]
+    return [*dict.fromkeys(found)]
+
+
+def _find_column(frame: pd.DataFrame, field: str, value: object, name: object) -> str:
+    if isinstance(name, str) and name not in frame and OLD_NAMES.get(name) in frame:
+        new, unit = OLD_NAMES[name], ", a share of the seeds" * (name in _COUNTS)
+        if name in _COUNTS and field == "where":
+            refuse(field, value, f"about {new}{unit}", f"divide by the seeds: {new} <= 0.01")
+        warnings.warn(f"{field}: {name} is {new} now{unit}", FutureWarning, stacklevel=2)
+        return new
+    if not isinstance(name, str) or name not in frame:
+        allowed = "about columns of the table" + f", not {name!r}" * (name != value)
+        refuse(field, value, allowed, did_you_mean(name, frame.columns, "fmab show --format csv"))
+    return name
+
+
+def _check_list(field: str, values: object) -> Sequence[object]:
+    """Returns a list or tuple; refuses anything else."""
+    if not isinstance(values, (list, tuple)):
+        refuse(field, values, "a list of texts", "write it in brackets, each in quotes")
+    return values
+
+
+def _read_condition(frame: pd.DataFrame, text: object) -> ast.expr:
+    """Reads a condition; commas and old names are translated, and a warning says so."""
+    allowed = "a condition such as links_max <= 400 and leak_messages <= 2"
+    remedy = "compare columns by <= >= < > == !=, and join with and, or, not"
+    try:
+        if not isinstance(text, str) or len(text) > _LONGEST:
+            raise SyntaxError
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        refuse("where", text, allowed, remedy)
+    if isinstance(tree, ast.Tuple) and tree.elts:
+        tree = ast.BoolOp(ast.And(), tree.elts)
+        line = f"where: commas are and now: {ast.unparse(tree)}"
+        warnings.warn(line, FutureWarning, stacklevel=2)
+    for node in ast.walk(tree):
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if not isinstance(node, _NODES) or (
+            isinstance(node, ast.Constant) and not (is_text or isinstance(node.value, (int, float)))
+        ):
+            refuse("where", text, allowed, remedy)
+        if isinstance(node, ast.BinOp) and any(
+            isinstance(x, ast.Constant) and isinstance(x.value, str) for x in ast.walk(node)
+        ):
+            refuse("where", text, allowed, remedy)
+        if isinstance(node, ast.Name) and node.id != "inf":
+            node.id = _find_column(frame, "where", text, node.id)
+    return tree
+
+
+def _write_column(rows: pd.DataFrame, name: str, words: bool) -> tuple[str, list[str]]:
+    """Returns heading and texts of a column."""
+    values, heading = rows[name], name.replace("_", " ")
+    facts = rows.attrs.get("words", {}).get(name, {})
+    if name.startswith("leak_") and f"{name}_delta" in rows:
+        return _write_leaks(rows, name)
+    if name in rows.attrs.get("dims", ()):
+        coordinate = xr.DataArray(0, name=name, attrs=facts)
+        # np.linspace gives 0.30000000000000004, which people write as 0.3.
+        rounded = values.map(lambda x: float(f"{x:.15g}") if isinstance(x, float) else x)
+        values = rounded if rounded.nunique() == values.nunique() else values
         # A tick has six digits, which need not tell two numbers apart.
-        texts = [write_tick(table[name], row[name]) for row in rows]
-        is_text = [isinstance(row[name], str) for row in rows]
-        return [words, *np.where(is_text, texts, cells).tolist()]
-    if name in list_scalar_outputs(data):
-        variable = data[name] if name in data else data[f"{name}_mean"]
-        units = variable.attrs.get("units")
-        heading = str(variable.attrs.get("long_name") or name) + f" ({units})" * bool(units)
-    return [heading.replace("\n", " ").replace("_", " "), *cells]
+        texts = [
+            write_tick(coordinate, x) if words and not (is_number(x) and math.isfinite(x))
+            else write_label(x)
+            for x in values
+        ]  # fmt: skip
+        return str(facts.get("long_name", heading)) if words else name, texts
+    if words and "long_name" in facts:
+        heading = facts["long_name"] + f" ({facts.get('units')})" * bool(facts.get("units"))
+    share = f"{100 * rows.attrs.get('level', 0.95):.6g} %"
+    if not {f"{name}_lower", f"{name}_upper"} <= {*rows}:
+        return heading, [_write_value(x) for x in values]
+    low, high = rows[f"{name}_lower"], rows[f"{name}_upper"]
+    if rows.attrs.get("units", {}).get(name) == "share of seeds":
+        ends = zip(100 * values, 100 * low, 100 * high, strict=True)
+        texts = ["-" if x != x else f"{x:.3g} [{a:.2g}, {b:.2g}]" for x, a, b in ends]
+        return f"{heading}, % [{share}]", texts
+    texts = [
+        "-" if x != x else f"{write_short(x)} ± {write_short(float(f'{half:.2g}'))}"
+        for x, half in zip(values, (high - low) / 2, strict=True)
+    ]
+    return f"{heading} ± {share}", texts
 
 
-def _write_legend(table: xr.Dataset, share: str) -> str:
-    attrs = table.attrs
-    prices = f"{attrs['server_price']:g} per server link, {attrs['peer_price']:g} per peer link"
-    peers = table.meter.values[((table.side == "peer") & table.priced).values]
-    prices += f" ({', '.join(map(str, peers))})" * bool(len(peers))
-    events = ", ".join(heading for _, heading, key in EVENT_COLUMNS if key in table).capitalize()
-    others = (
-        "Leak, sum and actions: the same, if only sums over agents, or only actions, are seen.\n"
-    )
-    counted = f"{events} at T: seeds, with the {share} Clopper-Pearson interval.\n"
-    return (
-        f"Regret, rounds, links and cost are means over the seeds; ± half the\n"
-        f"{attrs['description']}.\n"
-        f"Links are those of completed rounds; max: the most of a run, on the meters that have a "
-        f"price.\n"
-        f"{costs.LEAK_NOTE}.\n"
-        f"{others if any(f'leak_{view}' in table for view in VIEWS[1:]) else ''}"
-        f"{counted if events else ''}"
-        f"Cost: {prices}."
-    )
+def _write_value(value: object) -> str:
+    if isinstance(value, str) or not is_number(value):
+        return "-" if value != value else shorten(str(value))
+    return write_short(value) if math.isfinite(value) else write_label(value)
 
 
-def fold_heading(heading: str) -> str:
-    """Folds the heading of a narrow column."""
-    return "\n".join(textwrap.wrap(heading, _NARROW, break_long_words=False))
+def _write_leaks(rows: pd.DataFrame, name: str) -> tuple[str, list[str]]:
+    """Returns heading and texts of the leaks of a view."""
+    pairs = zip(rows[name], rows[f"{name}_delta"], strict=True)
+    if name != "leak_messages" or "leak_view" not in rows:
+        texts = ["-" if x != x else costs.write_epsilon(x, delta) for x, delta in pairs]
+        return f"leak ε, {name.removeprefix('leak_')}", texts
+    exposures = [
+        costs.Cost(x, delta, None if view in ("", costs.NO_MESSAGES) else ViewKind.MESSAGES, view)
+        for (x, delta), view in zip(pairs, rows.leak_view, strict=True)
+    ]
+    shared = costs.find_shared_observation(exposures)
+    texts = [costs.write_leak_cell(exposure, shared) for exposure in exposures]
+    return costs.write_leak_heading(exposures), texts
 
 
-def _write_latex(text: str) -> str:
-    """Writes letters that pdflatex lacks as commands."""
-    text = text.translate(str.maketrans(_LATEX))
-    return _RAISED.sub(lambda match: f"$^{{{match[0].translate(_POWERS)}}}$", text)
-
-
-def _write_html_row(cells: Sequence[str], tag: str) -> str:
-    """Writes a row of a table."""
-    texts = (f'<{tag} style="text-align: right">{escape(cell)}</{tag}>' for cell in cells)
-    return f"<tr>{''.join(texts)}</tr>"
-
-
-def write_remarks(table: xr.Dataset, data: xr.Dataset) -> list[str]:
-    """Returns remarks, in lines, on results and their `final_table`."""
-    total, lines = table.seeds.size, []
-
-    def rows(number: int) -> str:
-        return f" in {number:,} of {total:,} rows" * (total > 1)
-
-    if empty := int((table.seeds == 0).sum()):
-        noun = "configuration" + "s" * (empty > 1)
-        lines.append(f"{empty:,} {noun} not begun yet: run the sweep's command again.")
-    idle = (table.rounds_made == 0) & (table.undecided == table.seeds) & (table.seeds > 0)
-    if number := int(idle.sum()):
-        lines.append(
-            f"No round was completed by T{rows(number)}: T is shorter than the first epoch, every "
-            "seed still explores.\nTake a longer horizon."
-        )
-    shares = (100 * table.undecided / table.seeds).where((table.seeds > 0) & ~idle)
-    if float(shares.max()) >= 1:
-        share = privacy.write_range([round(float(end)) for end in (shares.min(), shares.max())])
-        lines.append(
-            f"{share} % of the seeds still explore at T: no arm is chosen yet.\nTo see "
-            "a choice, take a longer horizon or fewer arms."
-        )
-    places = np.argwhere(table.seeds.values)
-    cells = [table.isel(dict(zip(table.seeds.dims, place, strict=True))) for place in places]
-    budgets, unproven = _find_remarks(cells)
-    if budgets:
-        rounds, mean, percent = map(privacy.write_range, zip(*budgets, strict=True))
-        lines.append(
-            f"A budget of {rounds} rounds does not fit T{rows(len(budgets))}: {mean} are made on "
-            f"average, and {percent} % of the seeds still explore.\n"
-            "Take a longer horizon, or let more agents report."
-        )
-    for values in unproven.values():
-        words = " and ".join(dict.fromkeys(text for text, _ in values))
-        lines.append(f"No theorem covers {words}{rows(len(values))}: {values[0][1]}.")
-    if number := sum(costs.read_exposure(cell).has_open_actions for cell in cells):
-        lines.append(
-            f"Actions have no bound{rows(number)}: the leaks are those of what is sent alone."
-        )
-    unsaid = table.leak_messages.isnull() & (table.seeds > 0)
-    if number := int(unsaid.sum()):
-        lines.append(
-            f"What leaks is not known{rows(number)}: the result does not say, and its study cannot "
-            "be built\nagain. Load its plug-in (--plugin), if it has one."
-        )
-    if LOST in table and int((table[LOST] * _has_heterogeneous_agents(table, data)).sum()):
-        lines.append(
-            "Best arms were lost where agents differ. If only some of them report (p < 1), or each "
-            'is alone,\nno bound holds: docs/theory.md, "Corollary 3 (agents differ)".'
-        )
+def _write_legend(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    """Returns the meaning of the columns that are shown, in lines."""
+    attrs, lines = frame.attrs, list[str]()
+    if not {"interval", "meters", "units"} <= {*attrs}:
+        return lines
+    if any(f"{name}_lower" in frame for name in columns):
+        lines.append(f"Means over the seeds; ± half the {attrs['interval']}.")
+    if events := [n for n in columns if f"{n}_lower" in frame and n in _list_shares(frame)]:
+        share = f"{100 * attrs['level']:.6g} %"
+        names = ", ".join(events).replace("_", " ").capitalize()
+        lines.append(f"{names}: % of the seeds at T, with the {share} Clopper-Pearson interval.")
+    if any(name.startswith("leak_") for name in columns):
+        lines.append(f"{costs.LEAK_NOTE}.")
+    if {"leak_sum", "leak_actions"} & {*columns}:
+        lines.append("Leak, sum or actions: the same, if only sums or only actions are seen.")
+    meters = attrs["meters"]
+    counted = [name for name, meter in meters.items() if meter["counted"]]
+    if {"links", "links_p95", "links_max"} & {*columns}:
+        where = f", on {' and '.join(counted)}" * (len(counted) < len(meters))
+        lines.append(f"Links are those of completed rounds; max: the most of any run{where}.")
+    if "cost" in columns:
+        peers = [name for name in counted if meters[name]["side"] == "peer"]
+        prices = f"{attrs['server_price']:g} per server link, {attrs['peer_price']:g} per peer link"
+        prices += f" ({', '.join(peers)})" * bool(peers)
+        lines.append(f"Cost: {prices}.")
     return lines
 
 
-def _find_remarks(
-    cells: Iterable[xr.Dataset],
-) -> tuple[list[tuple[float, float, float]], dict[str, list[tuple[str, str]]]]:
-    """Returns round budgets that do not fit, and values without a theorem, by parameter.
-
-    A budget has the rounds made and the per cent of seeds that still explore; a value, the remedy.
-    """
-    budgets: list[tuple[float, float, float]] = []
-    unproven: dict[str, list[tuple[str, str]]] = {}
-    for cell in cells:
-        owner = costs.find_algorithm(cell)
-        parameters = parameters_of(owner) if owner else {}
-        values = costs.read_parameters(cell)
-        for name, parameter in parameters.items():
-            if parameter.proven:
-                value = values.get(name, parameter.default)
-                if not parameter.is_proven(value):
-                    unproven.setdefault(name, []).append(
-                        (parameter.format_value(value), parameter.remedy)
-                    )
-        # A seed that has spent its budget explores no more.
-        if owner and issubclass(owner, Elimination) and "rounds" in parameters:
-            budget = values.get("rounds", parameters["rounds"].default)
-            rounds, share = float(cell.rounds_made), float(cell.undecided / cell.seeds)
-            if is_number(budget) and 0 < rounds < budget and share >= 0.01:
-                budgets.append((budget, rounds, round(100 * share)))
-    return budgets, unproven
-
-
-def _has_heterogeneous_agents(table: xr.Dataset, data: xr.Dataset) -> xr.DataArray | bool:
-    """Tells where the means of agents differ."""
-    if "spread" in table.coords:
-        # A label without a number may stand for any spread.
-        spread = table.spread
-        return spread.copy(data=np.vectorize(lambda x: parse_number(str(x)) != 0)(spread.values))
-    fixed = "means" in data and data["means"].sizes.get("row", 1) > 1
-    return fixed or "spread" in json_attr(table, "settings")
+def _list_shares(frame: pd.DataFrame) -> list[str]:
+    return [name for name, unit in frame.attrs["units"].items() if unit == "share of seeds"]

@@ -17,7 +17,6 @@ numbers and exact laws of the noise, that the simulation approximates.
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -40,7 +39,6 @@ from fmab_jax.run.contract import refuse_errors
 from fmab_jax.run.facts import read_ledger
 from fmab_jax.sampling.binomials import MAX_TRIALS
 
-_WIDTH = 80
 _CHANGED_ARM = (
     "One pull changed, arm and reward, counts twice with elimination, δ too; with other algorithms "
     "a changed arm may shift later rewards and is not covered."
@@ -224,29 +222,6 @@ def _merge_rows(data: xr.Dataset) -> list[tuple[str, list[Disclosure], str]]:
                 conditions.append(f"{dim} {' or '.join(labels)}")
         merged.append((title, [row for row, _ in members], ", ".join(conditions)))
     return merged
-
-
-def write_lines(data: xr.Dataset, delta: float = DELTA) -> list[str]:
-    """Writes the ledgers of a result in lines of at most 80 letters; see `write_table`."""
-    table, notes = write_table(data, delta)
-    text = ["Privacy of one reward, over the whole run where nothing else is said:"]
-    titles = dict.fromkeys(row["title"] for row in table)
-    for title in titles:
-        text += [title] * (len(titles) > 1)
-        for row in (row for row in table if row["title"] == title):
-            heading = row["viewer"]
-            if row["observation"]:
-                heading += f", {row['observation']}"
-            condition, source = (
-                f" ({row[name]})" * bool(row[name]) for name in ("where", "source")
-            )
-            text += _wrap(f"{heading}{condition}: {row['epsilon']}", "  ")
-            text += _wrap(f"{row['why']}{source}", "    ")
-    return text + [line for note in notes for line in textwrap.wrap(note, _WIDTH)]
-
-
-def _wrap(text: str, indent: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent="    ")
 
 
 def write_table(data: xr.Dataset, delta: float = DELTA) -> tuple[list[dict[str, str]], list[str]]:

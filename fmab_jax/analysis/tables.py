@@ -26,7 +26,8 @@ from fmab_jax.analysis.costs import (
     read_exposure,
     read_parameters,
 )
-from fmab_jax.analysis.words import is_number, list_facts
+from fmab_jax.analysis.remarks import list_remarks
+from fmab_jax.analysis.words import add_titles, is_number, list_facts
 from fmab_jax.errors import choice, price, real, refuse
 from fmab_jax.parameters import VIEWS, ViewKind
 from fmab_jax.run.attributes import json_attr
@@ -37,6 +38,7 @@ _ENDS = ("_lower", "_upper")
 _FACTS = ("algorithm", "agents", "arms", "horizon", "epsilon", "epsilon_message")
 # Settings of how a run was made and kept, which change no expected value.
 _HOW = {"axes", "labels", "seeds", "times", "spacing", "sum_agents", "keep", "until", "outputs"}
+_SCALARS = (str, int, float)
 _UNITS = {"regret": "reward", "cost": "price", "rounds_made": "rounds"}
 _UNITS |= {name: name for name in budgets.BUDGETS} | {"leak_messages": "ε of one reward"}
 _UNITS |= dict.fromkeys((*EVENTS, "undecided"), "share of seeds")
@@ -94,8 +96,9 @@ def table(
         Configurations of an unfinished sweep that have fewer than 2 seeds have NaN. What a result
         of an older version does not say is absent. A swept parameter keeps its name: a column of
         the same name is left out. ``attrs`` has the ``title``, which states what all rows share,
-        the swept parameters ``dims``, the ``level``, ``interval``, how it is made, the ``units`` of
-        columns, and both prices.
+        the swept parameters ``dims``, the ``level``, ``interval``, how it is made, the ``units``
+        and ``words`` of columns, those that are ``shown`` by `show`, ``remarks`` on the numbers,
+        what ``meters`` count, and both prices.
 
     Raises:
         ValueError: If ``data`` is no such result, or another argument is out of range.
@@ -126,18 +129,41 @@ def table(
     frame = pd.DataFrame(records)
     for name in frame.columns:
         frame[name] = _as_numbers(frame[name])
-    outputs = {n: data[n if n in data else f"{n}_mean"] for n in list_scalar_outputs(data)}
-    units = _UNITS | {name: str(array.attrs.get("units", "")) for name, array in outputs.items()}
     frame.attrs = {
         "title": ", ".join(list_facts(data, dims, leaks=True)),
         "dims": dims,
+        "shown": _list_shown(data, dims),
         "level": attrs["level"],
         "interval": attrs["description"],
-        "units": {name: unit for name, unit in units.items() if name in frame and unit},
+        **_describe_columns(data, dims),
         "server_price": attrs["server_price"],
         "peer_price": attrs["peer_price"],
     }
+    frame.attrs["remarks"] = list_remarks(frame, data)
     return frame
+
+
+def _list_shown(data: xr.Dataset, dims: Sequence[str]) -> list[str]:
+    """Returns the columns of a table that people read first, in their order."""
+    names = [*dims, *(name for name in _list_leaks(data) if not name.endswith("_delta"))]
+    names += ["regret", "rounds_made", *(f"links_{m}" for m in data.meter.values.tolist())]
+    names += ["links_max"] * ("links_max" in budgets.list_columns(data) and data.meter.size > 0)
+    names += ["cost", *(n for n in EVENTS if n in data), *list_scalar_outputs(data), "seeds"]
+    return [*dict.fromkeys(names)]
+
+
+def _describe_columns(data: xr.Dataset, dims: Sequence[str]) -> Record:
+    """Returns the units of columns, their words, and what their meters count."""
+    arrays = {n: data[n if n in data else f"{n}_mean"] for n in list_scalar_outputs(data)}
+    arrays |= {name: add_titles(data)[name] for name in dims}
+    units = _UNITS | {n: str(a.attrs["units"]) for n, a in arrays.items() if a.attrs.get("units")}
+    peers = zip(data.side.values.tolist(), budgets.is_priced(data).tolist(), strict=True)
+    meters = zip(data.meter.values.tolist(), peers, strict=True)
+    return {
+        "units": units,
+        "words": {name: {**array.attrs} for name, array in arrays.items()},
+        "meters": {name: {"side": side, "counted": counted} for name, (side, counted) in meters},
+    }
 
 
 def _as_numbers(column: pd.Series) -> pd.Series:
@@ -153,7 +179,10 @@ def _read_settings(cell: xr.Dataset) -> Record:
     study = {name: value for name, value in read_parameters(cell).items() if name not in _HOW}
     facts = {name: cell.attrs[name] for name in _FACTS if name in cell.attrs}
     facts |= {n: cell[n].item() for n in _FACTS if n in cell.coords and cell[n].ndim == 0}
-    return {n: x for n, x in (study | facts).items() if isinstance(x, (str, int, float))}
+    facts |= {name: value for name, value in study.items() if isinstance(value, _SCALARS)}
+    # A file gives NumPy's numbers.
+    facts = {n: x.item() if isinstance(x, np.generic) else x for n, x in facts.items()}
+    return {name: value for name, value in facts.items() if isinstance(value, _SCALARS)}
 
 
 def _list_columns(data: xr.Dataset) -> list[str]:

@@ -9,7 +9,7 @@ Examples:
   fmab compare runs/eps --where epsilon=0.1 --against epsilon=1
   fmab compare runs/eps runs/ring --where epsilon=0.1 --against graph=ring
   fmab compare eps.nc
-  fmab compare runs/eps --where "links_max<=400"
+  fmab compare runs/eps --where "links_max <= 400"
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import re
 import textwrap
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -24,11 +25,13 @@ from typing import TYPE_CHECKING
 from fmab_jax.cli.options import Call, option, visible
 from fmab_jax.cli.tables import (
     LEVEL,
+    fold_heading,
     line_width,
     open_results,
     plain_table,
     select_cells,
     show_table,
+    warn_in_lines,
 )
 from fmab_jax.errors import Refusal
 
@@ -65,7 +68,7 @@ def execute(call: Call[Options]) -> None:
     import numpy as np
 
     from fmab_jax.analysis import comparisons
-    from fmab_jax.analysis.rows import find_places
+    from fmab_jax.analysis.overview import find_places
     from fmab_jax.analysis.words import list_facts
 
     options = call.options
@@ -83,11 +86,13 @@ def execute(call: Call[Options]) -> None:
             raise Refusal.line(f"{paths[0]}: must hold two configurations; name a second file")
         places = [*np.ndindex(data[0].seeds.shape)]
         if options.where:
-            places = find_places(data[0], options.where)
+            with warn_in_lines():
+                places = find_places(data[0], options.where)
         if options.where and len(places) < 2:
             allowed = "true of two configurations with seeds"
             raise Refusal.line(f"--where {where_text}: must be {allowed}; loosen it")
-        pairs = comparisons.compare_all(data[0], level=options.level, where=options.where)
+        with warnings.catch_warnings(action="ignore"):
+            pairs = comparisons.compare_all(data[0], level=options.level, where=options.where)
         title = ", ".join(list_facts(data[0], data[0].seeds.dims))
         _print(pairs, title, paths[0], (data[0], places))
         return
@@ -175,7 +180,6 @@ def _print(
 def _build_table(pairs: Sequence[Comparison], title: str, share: str) -> Table:
     """Builds a table with two lines for each comparison; only names are folded."""
     from fmab_jax.analysis import costs
-    from fmab_jax.analysis.overview import fold_heading
 
     holm = "\nHolm" * (len(pairs) > 1)
     sides = [side for pair in pairs for side in pair.participants]

@@ -13,6 +13,7 @@ Examples:
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -30,6 +31,7 @@ from fmab_jax.plots.kinds import draw
 from fmab_jax.sweeps.progress import say_later
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
 
     from fmab_jax.algorithms.base import Algorithm
@@ -69,7 +71,6 @@ def command(words: list[str]) -> Command:
 
 def execute(call: Call[Options]) -> None:
     """Runs, prints and writes; every bad value is refused before the first trial."""
-    from fmab_jax.analysis import privacy
     from fmab_jax.sweeps import runner
 
     options, owners = call.options, call.command.algorithms
@@ -93,9 +94,9 @@ def execute(call: Call[Options]) -> None:
         call.files.append(exports.export(data, data_path, overwrite=options.overwrite))
     if kind:
         call.files.extend(_write_figure(data, options, kind, figure_path))
-    print_results(data, options, where=options.where, columns=options.columns or None, empty=True)
-    print("\n".join(["", *privacy.write_lines(data)]))
-    print()
+    columns = options.columns or None
+    frame = print_results(data, options, where=options.where, columns=columns, empty=True)
+    print("\n".join(["", *_describe_privacy(frame), ""]))
     programs = data.attrs["compilations"]
     print(
         f"{format_quantity(study.seeds * len(study.points), 'trial')}"
@@ -114,6 +115,17 @@ def _describe_length(study: Study) -> str:
         "keeps nothing until it ends: fmab sweep with the same options and --out FOLDER keeps all "
         "trials\n"
     )
+
+
+def _describe_privacy(frame: pd.DataFrame) -> list[str]:
+    """Says whom a table's runs trust, whether actions are bounded, and where the ledger is."""
+    trusts = [*dict.fromkeys(filter(None, frame.trust))]
+    more = f"; and {len(trusts) - 2} more: fmab show --columns trust" * (len(trusts) > 3)
+    lines = [f"Trusted: {'; '.join(trusts[: 2 if more else 3])}{more}."] if trusts else []
+    if (frame.leak_messages < math.inf).any() and not frame.open_actions.any():
+        lines.append("Actions have a bound wherever messages have one.")
+    names = " or ".join(dict.fromkeys(frame.algorithm)) or "ALGORITHM"
+    return [*lines, f"Who sees what, and why: fmab ledger {names}, with the same options."]
 
 
 def _choose_kind(options: Options, study: Study) -> str:

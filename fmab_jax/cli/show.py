@@ -7,8 +7,8 @@ Examples:
   fmab show runs/eps
   fmab show eps.nc
   fmab show runs/eps --sort regret --select participation=1
-  fmab show runs/eps --where "links_max<=500" --sort regret
-  fmab show runs/eps --format latex --columns epsilon regret interval links
+  fmab show runs/eps --where "links_max <= 500 and leak_messages <= 2"
+  fmab show runs/eps --format latex --columns epsilon regret links_max
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from fmab_jax.cli.options import Call, option
 from fmab_jax.cli.tables import (
+    FORMATS,
     Filtered,
     Reading,
     note_stored,
@@ -35,9 +36,9 @@ class Options(Reading, Filtered):
     """A swept parameter, or a column as in --where."""
     descending: bool = option(False)
     """Largest first."""
-    format: str = option("text", kind=Choice(options=("text", "latex", "html", "markdown", "csv")))
+    format: str = option("text", kind=Choice(options=FORMATS))
     """How to write the table. latex needs the package booktabs, and has its legend in a comment;
-    csv has all digits, and the ends of every interval."""
+    csv has all digits and columns, unless some are named."""
 
 
 def execute(call: Call[Options]) -> None:

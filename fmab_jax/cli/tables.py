@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 from fmab_jax.cli.options import option, rename_fields, visible
@@ -14,11 +18,19 @@ from fmab_jax.errors import PlainText, Refusal, did_you_mean, parse_number, refu
 from fmab_jax.parameters import Real
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
     from rich.table import Table
 
 # Width of output without a terminal; wider if numbers need it.
 _WIDTH = 100
+# Letters of a line in the heading of a column of short numbers.
+_NARROW = 9
+# Letters that pdflatex lacks.
+_SYMBOLS = {"±": "pm", "ε": "varepsilon", "δ": "delta", "∞": "infty", "×": "times", "φ": "varphi"}
+_LATEX: dict[int, str] = {ord(letter): f"$\\{name}$" for letter, name in _SYMBOLS.items()}
+_LATEX |= {ord(x): f"$^{{{y}}}$" for x, y in zip("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789", strict=True)}
+_LATEX |= {ord("–"): "--"}
 
 
 LEVEL = Real(low=0.0, high=1.0, open_low=True, open_high=True)
@@ -63,13 +75,11 @@ class Filtered:
     """Options of commands that print a row per configuration."""
 
     where: tuple[str, ...] = option((), metavar="CONDITION", default_text="all")
-    """Only rows of which this holds, such as "links_max<=500" or "regret<1e5": a column of csv, or
-    regret, rounds, cost, seeds, lost, worse, links, leak, leak_sum, leak_actions; one of <= >= < >
-    == !=; a number."""
-    columns: tuple[str, ...] = option((), metavar="COLUMN", default_text="all up to links_max")
-    """Only these columns: swept parameters, leak, regret, interval, percent, rounds, links, cost,
-    seeds, lost, worse, links_max; links_p95, numbers, numbers_p95, numbers_max, bits, bits_p95,
-    bits_max; leak_sum, leak_actions. csv has all but these two, unless they are named."""
+    """Only rows of which this holds, such as "links_max <= 400 and leak_messages <= 2": columns of
+    csv, numbers, <= >= < > == !=, and, or, not."""
+    columns: tuple[str, ...] = option((), metavar="COLUMN", default_text="the most important")
+    """Only these columns, by their names in csv, such as regret, links_p95, bits_max, leak_sum,
+    leak_actions or trust; a mean is shown with its interval."""
 
 
 def open_results(path: str, field: str = "folder", *, partial: bool = True) -> xr.Dataset:
@@ -116,7 +126,9 @@ def select_cells(data: xr.Dataset, select: Sequence[str], option: str = "--selec
 def _same(label: object, text: str) -> bool:
     if isinstance(label, str):
         return label == text or (label == "none" and text.lower() in ("none", "inf"))
-    return str(label) == text or parse_number(text) == label
+    number = parse_number(text)
+    is_near = isinstance(label, float) and number is not None and math.isclose(number, label)
+    return str(label) == text or number == label or is_near
 
 
 def line_width() -> int:
@@ -175,7 +187,17 @@ def check_columns(data: xr.Dataset, options: Filtered) -> None:
     """
     from fmab_jax.analysis.overview import overview
 
-    overview(data, where=options.where, columns=options.columns or None)
+    with warnings.catch_warnings(action="ignore"):
+        overview(data, where=options.where, columns=options.columns or None)
+
+
+@contextlib.contextmanager
+def warn_in_lines() -> Iterator[None]:
+    """Prints each warning of what is called in one line."""
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        yield
+    for warning in caught:
+        print(f"fmab: --{warning.message}", file=sys.stderr)
 
 
 def note_stored(data: xr.Dataset, folder: str) -> None:
@@ -195,8 +217,8 @@ def print_results(
     where: Sequence[str] = (),
     columns: Sequence[str] | None = None,
     empty: bool = False,
-) -> None:
-    """Prints a row per configuration: what was lost, what it cost and how sure that is.
+) -> pd.DataFrame:
+    """Prints a row per configuration: regret, what it cost, and how sure that is.
 
     Args:
         data: Results of a sweep, or of a run.
@@ -207,33 +229,75 @@ def print_results(
         where: As in `overview`.
         columns: As in `overview`.
         empty: Whether a table without rows is no error.
-    """
-    from fmab_jax.analysis.overview import overview
 
-    table = overview(
-        data,
-        level=options.level,
-        sort=sort,
-        descending=descending,
-        where=where,
-        columns=columns,
-        **options.prices,
-    )
-    if where and not table.rows:
+    Returns:
+        The rows.
+    """
+    from fmab_jax.analysis import overview, tables
+
+    with warn_in_lines():
+        data = overview.add_named_leaks(data, [sort, where, columns])
+        table = tables.table(data, level=options.level, **options.prices)
+        frame = overview.sort_rows(overview.select_rows(table, where), sort, descending)
+        if columns is not None:
+            columns = overview.find_columns(frame, "columns", columns)
+    frame = frame[frame.seeds > 0]
+    if where and not len(frame):
         conditions = PlainText(" ".join(map(visible, where)))
-        if empty:
-            print(f"No configuration fulfils --where {conditions}.")
-            return
-        refuse("where", conditions, "true of at least one row", "loosen it")
-    if form != "text":
-        print(table.write(form))
-        if table.remarks:
-            print("\n".join(table.remarks), file=sys.stderr)
-        return
-    output = plain_table(table.title)
-    for heading in table.headings:
-        output.add_column(heading, justify="right", overflow="fold")
-    for cells in table.rows:
-        output.add_row(*cells)
-    show_table(output)
-    print("\n".join([table.legend, *table.remarks]))
+        if not empty:
+            refuse("where", conditions, "true of at least one row", "loosen it")
+        print(f"No configuration fulfils --where {conditions}.")
+        return frame
+    shown = overview.show(frame, columns, words=form == "latex")
+    remarks = "\n".join(shown.attrs["remarks"])
+    if form == "text":
+        output = plain_table(shown.attrs["title"])
+        for heading in shown.columns:
+            output.add_column(fold_heading(heading), justify="right", overflow="fold")
+        for cells in shown.values.tolist():
+            output.add_row(*cells)
+        show_table(output)
+        print("\n".join(filter(None, [*shown.attrs["legend"], remarks])))
+        return frame
+    if form == "csv":
+        print(frame[columns or [*frame]].to_csv(index=False, na_rep="nan"), end="")
+    else:
+        print(_FORMATS[form](shown, f"{shown.attrs['title']}. {' '.join(shown.attrs['legend'])}"))
+    if remarks:
+        print(remarks, file=sys.stderr)
+    return frame
+
+
+def fold_heading(heading: str) -> str:
+    """Folds the heading of a narrow column."""
+    # A percentage stays with its sign.
+    whole = heading.replace(" %", "\xa0%").replace("± ", "±\xa0")
+    lines = textwrap.wrap(whole, _NARROW, break_long_words=False)
+    return "\n".join(lines).replace("\xa0", " ")
+
+
+def _write_html(shown: pd.DataFrame, caption: str) -> str:
+    text = shown.to_html(index=False)
+    return text.replace("<thead>", f"<caption>{escape(caption)}</caption>\n  <thead>", 1)
+
+
+def _write_markdown(shown: pd.DataFrame, caption: str) -> str:
+    rows = [[*shown.columns], ["--:"] * len(shown.columns), *shown.values.tolist()]
+    return "\n".join([caption, "", *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def _write_latex(shown: pd.DataFrame, caption: str) -> str:
+    try:
+        text = shown.to_latex(index=False, escape=True, column_format="r" * len(shown.columns))
+    except ImportError:
+        remedy = 'pip install "fmab_jax[report]"'
+        refuse("format", "latex", "text, html, markdown or csv without jinja2", remedy)
+    caption = caption.replace("%", r"\%")
+    return f"% {caption}\n{text.rstrip()}".translate(_LATEX)
+
+
+_FORMATS: dict[str, Callable[[pd.DataFrame, str], str]] = {
+    "html": _write_html, "markdown": _write_markdown, "latex": _write_latex,
+}  # fmt: skip
+FORMATS = ("text", *_FORMATS, "csv")
+"""How a table can be written; "text" is for terminals."""

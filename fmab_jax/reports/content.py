@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from fmab_jax.algorithms import base
 from fmab_jax.analysis import budgets, comparisons, costs, questions, words
-from fmab_jax.analysis.overview import write_remarks
-from fmab_jax.analysis.rows import iterate_rows
 from fmab_jax.analysis.statements import Comparison
-from fmab_jax.analysis.tables import check_result, final_table
+from fmab_jax.analysis.tables import check_result, final_table, table
 from fmab_jax.errors import Refusal, format_quantity, refuse
 from fmab_jax.plots import captions
 from fmab_jax.run.attributes import json_attr
@@ -41,6 +40,7 @@ class Source(NamedTuple):
     label: str  # its name, "" for the only one
     data: xr.Dataset
     table: xr.Dataset  # its final values
+    frame: pd.DataFrame  # the same, a row per configuration
 
     @property
     def start(self) -> str:
@@ -91,7 +91,7 @@ class Cell(NamedTuple):
     ticks: dict[str, str]  # its values of all parameters that some results sweep
     at_reference: dict[str, bool]  # by swept parameter, whether its value is the reference
     data: xr.Dataset  # its results, its own seeds only, by its own slots
-    row: Record  # final values by name, as in a row of `overview`; NaN without seeds
+    row: Record  # final values by name, as in a row of `table`; NaN without seeds
     question: Record  # horizon, sizes and problem, as far as known
     cost: costs.Cost
 
@@ -179,8 +179,9 @@ def read_content(
     for label, data in results.items():
         # A sweep until precise has a level of its own.
         its_level = None if "looks" in data.attrs and level == 0.95 else level
-        table = final_table(data, level=its_level, **prices)
-        sources.append(Source(words.shorten(label) * (len(results) > 1), data, table))
+        finals = final_table(data, level=its_level, **prices)
+        frame = table(data, level=its_level, **prices)
+        sources.append(Source(words.shorten(label) * (len(results) > 1), data, finals, frame))
     swept = {str(name): s.data[name] for s in reversed(sources) for name in s.data.seeds.dims}
     cells = [cell for source in sources for cell in _iterate_cells(source, swept)]
     if not any(cell.complete for cell in cells):
@@ -232,7 +233,7 @@ def _iterate_cells(source: Source, swept: Mapping[str, xr.DataArray]) -> Iterato
     data = source.data
     reference = {str(name): questions.find_reference(data[name]) for name in data.seeds.dims}
     places = np.ndindex(data.seeds.shape)
-    for place, row in zip(places, iterate_rows(source.table, data), strict=True):
+    for place, row in zip(places, source.frame.to_dict("records"), strict=True):
         position = dict(zip(map(str, data.seeds.dims), place, strict=True))
         cell = data.isel(position)
         if "seed" in cell.dims:
@@ -248,7 +249,7 @@ def _iterate_cells(source: Source, swept: Mapping[str, xr.DataArray]) -> Iterato
             cell,
             row,
             questions.read_question(cell),
-            row["exposure"],
+            costs.read_exposure(cell),
         )
 
 
@@ -282,7 +283,7 @@ def _compare_cells(
 def _describe_events(source: Source) -> list[str]:
     """Describes failures of seeds, and adds the remarks of the overview."""
     lines = [f"{line}." for line in captions.describe_cell_events(source.table)]
-    return lines + [" ".join(line.split()) for line in write_remarks(source.table, source.data)]
+    return lines + [" ".join(line.split()) for line in source.frame.attrs["remarks"]]
 
 
 def _write_question(

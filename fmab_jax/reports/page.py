@@ -17,8 +17,6 @@ import xarray as xr
 
 from fmab_jax import __version__
 from fmab_jax.analysis import budgets, costs, privacy, questions, statements
-from fmab_jax.analysis.bands import lost_interval
-from fmab_jax.analysis.overview import write_percent
 from fmab_jax.analysis.statements import Comparison
 from fmab_jax.analysis.words import write_short
 from fmab_jax.errors import Refusal, real, refuse
@@ -275,7 +273,9 @@ def _tabulate_finals(report: Content) -> Table:
             _write_interval(row),
         ]
         ends = [write_short(row["cost"]), f"{int(row['seeds']):,}"]
-        rows.append([*place, write_percent(row), write_short(row["rounds_made"]), *links, *ends])
+        half = (row["regret_upper"] - row["regret_lower"]) / 2
+        percent = f"{100 * half / row['regret']:.2g}" if row["regret"] else "0"
+        rows.append([*place, percent, write_short(row["rounds_made"]), *links, *ends])
     caption = "Final values" + ", a row for each configuration" * has_several
     return Table(caption, heads, rows, first, "sortable" * has_several)
 
@@ -347,7 +347,7 @@ def _tabulate_failures(report: Content, cells: Sequence[Cell]) -> Table:
     # Where means change, no arm is lost.
     events = [event for event in captions.EVENTS if any(event in cell.row for cell in cells)]
     for event_text in (captions.EVENTS[event] for event in events):
-        heads += [event_text, f"share, {100 * report.level:.6g} %"]
+        heads += [event_text, f"interval, {100 * report.level:.6g} %"]
     heads.append("still exploring")
     rows = []
     for cell in cells:
@@ -357,9 +357,9 @@ def _tabulate_failures(report: Content, cells: Sequence[Cell]) -> Table:
             if event not in row:
                 values += ["-", "-"]
                 continue
-            low, high = lost_interval(int(row[event]), int(row["seeds"]), report.level)
-            values += [f"{int(row[event]):,}", f"[{100 * low:.2g}, {100 * high:.2g}] %"]
-        rows.append([*_list_places(report, cell), *values, f"{int(row['undecided']):,}"])
+            low, high = row[f"{event}_lower"], row[f"{event}_upper"]
+            values += [f"{100 * row[event]:.3g} %", f"[{100 * low:.2g}, {100 * high:.2g}] %"]
+        rows.append([*_list_places(report, cell), *values, f"{100 * row['undecided']:.3g} %"])
     return Table("Seeds that went wrong", heads, rows, first, "sortable" * (len(rows) > 1))
 
 

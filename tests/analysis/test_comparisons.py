@@ -13,8 +13,9 @@ from refusals import refuses
 from scipy import stats
 
 import fmab_jax as fmab
-from fmab_jax.analysis import comparisons, questions, summary
+from fmab_jax.analysis import comparisons, privacy, questions, summary
 from fmab_jax.analysis.costs import read_exposure
+from fmab_jax.analysis.tables import check_result
 
 near = partial(pytest.approx, rel=1e-9, abs=0)
 
@@ -436,12 +437,21 @@ def test_joined_runs_keep_their_leaks(case, defaults, uncomputed):
             for name in VIEWS:
                 for leak, run in zip(found[name].values.tolist(), due, strict=True):
                     assert leak == float(run[name]) or (defaults and np.isnan(leak)), name
-        lines = "".join(fmab.overview(data).ledger)
-        own = ["".join(fmab.overview(run).ledger) for run in runs]
-        assert lines not in own and (defaults or lines)
+        frame = fmab.table(fmab.add_leaks(data))
+        ledgers = [
+            privacy.write_table(x) if "ledger" in x.coords else ""
+            for x in (check_result(data), *runs)
+        ]
+        assert ledgers[0] not in ledgers[1:] and (defaults or ledgers[0])
         for place, run in enumerate(due):
             told = read_exposure(fmab.final_table(data).isel({dim: place}))
             assert told == read_exposure(run) or (defaults and told.trust == told.observation == "")
+            row = frame.loc[place]
+            assert (row.leak_messages, row.leak_view, row.trust) == (
+                told.leak,
+                told.observation,
+                told.trust,
+            )
 
 
 def test_seeds_of_runs_joined_unseen_tell_no_leak():
@@ -462,7 +472,7 @@ def test_seeds_of_runs_joined_unseen_tell_no_leak():
             assert (found.first, found.second) == ("the first run", "ε = 0.5")
             assert found.participants[0].trust == found.participants[0].observation == ""
         assert np.isnan(fmab.final_table(joined).leak_messages)
-        assert np.isnan(fmab.add_leaks(joined).leak_sum) and not fmab.overview(joined).ledger
+        assert np.isnan(fmab.add_leaks(joined).leak_sum) and "" in set(fmab.table(joined).trust)
         assert fmab.plot_runs({"a": joined, "b": first}).get_label()
     how = {"dim": "seed", "coords": "different", "compat": "equals", "data_vars": "all"}
     both = xr.concat([first, other], combine_attrs="drop_conflicts", **how)
@@ -496,7 +506,7 @@ def test_results_that_no_run_gives_are_refused_by_name(told):
     refuses(f"^second.({told}|regret='not finite'): must be", fmab.compare, whole, data)
     runs = {"a": whole, "b": data}
     refuses(r"^runs\['b'\].*: must be ", fmab.compare_all, runs)
-    for door in (fmab.final_table, fmab.overview):
+    for door in (fmab.final_table, fmab.table):
         refuses(f"^data.{told}: must be", door, data)
 
 

@@ -219,7 +219,7 @@ READERS = (
     lambda data: read_ledger(data.ledger.item()),
     fmab.add_leaks,
     fmab.overview,
-    privacy.write_lines,
+    privacy.write_table,
 )
 
 
@@ -269,7 +269,7 @@ def test_noise_of_a_plug_in_that_is_not_loaded_hides_up_to_no_delta(noisy, law):
     # Nothing is left of what the result says.
     assert approximate.leak_messages == pytest.approx(1.0)
     assert math.isnan(approximate.leak_sum) and math.isnan(approximate.leak_actions)
-    assert fmab.overview(approximate).rows[0][:1] == fmab.overview(noisy["gaussian"]).rows[0][:1]
+    assert fmab.overview(approximate).iloc[0, 0] == fmab.overview(noisy["gaussian"]).iloc[0, 0]
     assert all(not row.noises for row in read_ledger(approximate.ledger.item()).rows)
 
 
@@ -290,7 +290,7 @@ def test_a_join_of_results_without_a_run_somewhere_has_no_leak_there(uncomputed)
     table, _ = privacy.write_table(joined)
     assert [row["title"] for row in table] == ["CDP-MAB"] * 3 + ["KL-SE"] * 3
     assert [row["epsilon"] for row in table[::3]] == ["ε = 0.5 to 1", "ε = 0.2 to 2"]
-    assert fmab.overview(joined).title.startswith("M = 5 agents")
+    assert fmab.table(joined).attrs["title"].startswith("M = 5 agents")
 
 
 # ---------------------------------------------------------------------------------------------

@@ -1,11 +1,10 @@
 """The table of a result against NumPy and SciPy, cell by cell, on results made up for it."""
 
-import csv
 import functools
-import io
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from ledgers import add_ledgers, make_row
@@ -27,8 +26,7 @@ LEDGERS = [
     *([make_row("single messages", 1.5), ACTIONS], [ACTIONS]),
     *([make_row("single messages", np.inf), ACTIONS], [make_row("single messages", 4.0), ACTIONS]),
 ]
-LEAKS = [("1.5", 1.5, "single messages"), ("nothing", 0.0, "nothing is told")]
-LEAKS.append(("no bound", np.inf, "single messages"))
+LEAKS = ["1.5", "nothing", "no bound"]
 PRICES = {"server_price": 25.0, "peer_price": 2.0}
 
 
@@ -98,59 +96,46 @@ def due(data, place, level):
     return found | {f"links_{name}": each for name, each in zip(METERS, links, strict=True)}
 
 
-def test_each_cell_is_that_of_numpy():
-    """Would catch a width for its half, swapped ends or columns, or a lost level."""
-    data = result()
-    found = fmab.overview(data, level=0.9, **PRICES)
-    assert [each.replace("\n", " ") for each in found.headings] == [
-        *(
-            "participation",
-            "epsilon",
-            "leak ε of single messages",
-            "regret at T",
-            "± 90 %",
-            "±, % of it",
-        ),
-        *("rounds", "links server", "links bound", "links used", "links max", "cost", "seeds"),
-        *("best arm lost 90 %", "worse arm played 90 %"),
+def test_each_text_is_that_of_its_number():
+    """Would catch a width for its half, swapped ends or columns, a count for a share."""
+    shown = fmab.overview(result(), level=0.9, **PRICES)
+    assert shown.columns.tolist() == [
+        *("participation", "epsilon", "leak ε of single messages", "regret ± 90 %"),
+        *("rounds made ± 90 %", "links server", "links bound", "links used", "links max"),
+        *("cost ± 90 %", "best arm lost, % [90 %]", "worse arm played, % [90 %]", "seeds"),
     ]
     # Of [participation, epsilon]; the last has not begun.
-    places, messages = [(0, 0), (0, 1), (1, 0)], [1, 8, 2]
-    assert len(found.rows) == len(found.records) == 3
-    for place, message, leak, row, named in zip(
-        places, messages, LEAKS, found.rows, found.records, strict=True
+    assert len(shown) == 3
+
+    def mean(name):
+        half = (known[f"{name}_upper"] - known[f"{name}_lower"]) / 2
+        return f"{write_short(known[name])} ± {write_short(float(f'{half:.2g}'))}"
+
+    for place, leak, row in zip(
+        [(0, 0), (0, 1), (1, 0)], LEAKS, shown.values.tolist(), strict=True
     ):
-        labels = (["0.5", "1"][place[0]], ["0.25", "2"][place[1]], leak[0])
-        assert row[:3] == labels and named["epsilon_message"] == message
-        assert (named["leak_messages"], named["leak_view"]) == leak[1:]
-        assert named["leak_messages_delta"] == 0.0
-        assert named["level"] == 0.9 and named["seeds"] == SEEDS[place]
+        assert row[:3] == [["0.5", "1"][place[0]], ["0.25", "2"][place[1]], leak]
         if SEEDS[place] < 2:
-            assert row[3:] == (*["-"] * 9, "1", "-", "-") and np.isnan(named["regret"])
+            assert row[3:] == [*["-"] * 9, "1"]
             continue
-        known = due(data, place, 0.9)
-        for name, value in known.items():
-            assert named[name] == pytest.approx(value, rel=1e-9), name
-        half = (known["regret_upper"] - known["regret_lower"]) / 2
-        assert row[3:] == (
-            write_short(known["regret"]),
-            write_short(half),
-            f"{100 * half / known['regret']:.2g}",
-            write_short(known["rounds_made"]),
+        known = due(result(), place, 0.9)
+        assert row[3:] == [
+            *(mean("regret"), mean("rounds_made")),
             *(write_short(known[f"links_{name}"]) for name in METERS),
-            write_short(known["links_max"]),
-            write_short(known["cost"]),
-            f"{SEEDS[place]}",
+            *(write_short(known["links_max"]), mean("cost")),
             *(
-                f"{known[name]} [{known[f'{name}_lower']:.2g}, {known[f'{name}_upper']:.2g}]"
-                for name in ("best_arm_lost", "worse_arm_played")
+                f"{100 * known[name] / SEEDS[place]:.3g} "
+                f"[{100 * known[f'{name}_lower']:.2g}, {100 * known[f'{name}_upper']:.2g}]"
+                for name in EVENTS
             ),
-        )
-    said = "Cost: 25 per server link, 2 per peer link (bound)."
-    assert found.legend.endswith(said) and "with the 90 % Clopper-Pearson interval" in found.legend
-    assert found.remarks[0] == "1 configuration not begun yet: run the sweep's command again."
-    lines = list(csv.DictReader(io.StringIO(found.write("csv"))))
-    assert [float(line["cost"]) for line in lines[:2]] == [row["cost"] for row in found.records[:2]]
+            f"{SEEDS[place]}",
+        ]
+    text = str(shown)
+    assert text.startswith(shown.attrs["title"]) and "the 90 % Clopper-Pearson interval" in text
+    assert "max: the most of any run, on server and bound." in text
+    assert "Cost: 25 per server link, 2 per peer link (bound)." in text
+    assert "1 configuration not begun yet: run the sweep's command again." in text
+    assert "Clopper-Pearson" in shown._repr_html_() and "<table" in shown._repr_html_()
 
 
 @pytest.mark.parametrize("change", [lambda data: data, lambda data: summed_up(data)])
@@ -161,6 +146,7 @@ def test_a_frame_has_the_numbers_of_numpy(change):
     assert frame.epsilon.tolist() == [0.25, 2, 0.25, 2] and frame.seeds.tolist() == [5, 4, 1, 0]
     assert frame.epsilon_message.tolist() == [1, 8, 2, 16] and set(frame.agents) == {8}
     assert frame.leak_messages.tolist() == [1.5, 0.0, np.inf, 4.0]
+    assert frame.open_actions.dtype == bool
     assert frame.leak_view[:2].tolist() == ["single messages", "nothing is told"]
     for index, place in enumerate([(0, 0), (0, 1)]):
         known, row = due(result(), place, 0.9), frame.loc[index]
@@ -269,17 +255,23 @@ def test_rows_are_sorted_by_the_column_that_is_named(descending):
     events[0, 0, :1] = events[0, 1, :3] = events[1, 1, :2] = True
     over = data.rounds_made.dims
     data = data.assign_coords(best_arm_lost=(over, events), worse_arm_played=(over, ~events))
-    columns = {"regret": "regret", "rounds": "rounds_made", "cost": "cost", "seeds": "seeds"}
-    columns |= {"lost": "best_arm_lost", "worse": "worse_arm_played", "leak": "leak_messages"}
-    columns |= {name: name for name in ("links_bound", "epsilon", "leak_messages")}
-    # As version 0.3 called it.
-    columns["leak_epsilon"] = "leak_messages"
-    for sort, name in columns.items():
-        rows = fmab.overview(data, sort=sort, descending=descending, **PRICES).records
-        values = [row[name] for row in rows if row[name] == row[name]]
+    old = {"rounds": "rounds_made", "lost": "best_arm_lost", "worse": "worse_arm_played"}
+    old |= {"leak": "leak_messages", "leak_epsilon": "leak_messages"}
+    names = ["regret", "cost", "seeds", "links_bound", "epsilon", *old.values()]
+    frame = fmab.table(data, **PRICES)
+    for name in names:
+        order = fmab.overview(data, sort=name, descending=descending, **PRICES).index
+        values = frame.loc[order, name].dropna().tolist()
         assert values == sorted(values, reverse=descending) and len(set(values)) > 1
         if name in ("regret", "rounds_made", "cost"):
-            assert len(values) == 3 and np.isnan(rows[-1][name])
+            assert len(values) == 3 and np.isnan(frame.loc[order[-1], name])
+    # As version 0.3 called them.
+    for name, new in old.items():
+        with pytest.warns(FutureWarning, match=f"^sort: {name} is {new} now"):
+            shown = fmab.overview(data, sort=name, descending=descending, **PRICES)
+        assert shown.index.equals(
+            fmab.overview(data, sort=new, descending=descending, **PRICES).index
+        )
 
 
 def decided(undecided, rounds):
@@ -306,7 +298,7 @@ def decided(undecided, rounds):
 )
 def test_what_is_remarked_of_seeds_that_explore(undecided, rounds, start):
     """Would catch one seed of 200 that is remarked, or many that are not."""
-    said = fmab.overview(decided(undecided, rounds)).remarks
+    said = fmab.table(decided(undecided, rounds)).attrs["remarks"]
     assert [line.startswith(start or "?") for line in said] == [True] * (start is not None)
 
 
@@ -315,7 +307,7 @@ SMALL = {"agents": 4, "arms": 3, "seeds": 20, "times": 5, "progress": False}
 
 def remarks(*start, **given):
     """Returns the remarks of a sweep that begin so."""
-    said = fmab.overview(fmab.sweep("cdp", **given | SMALL)).remarks
+    said = fmab.table(fmab.sweep("cdp", **given | SMALL)).attrs["remarks"]
     return [line for line in said if line.startswith(start)]
 
 
@@ -334,7 +326,7 @@ def test_a_budget_that_does_not_fit_is_remarked():
     assert remarks("A budget", epsilon=[1], rounds=[2], horizon=10**8) == []
     # One configuration is no row of several.
     single = fmab.simulate(fmab.cdp_mab(0.05, rounds=2), fmab.Problem.uniform(4, 3), 2000, seeds=20)
-    assert any("fit T: " in line for line in fmab.overview(single).remarks)
+    assert any("fit T: " in line for line in fmab.table(single).attrs["remarks"])
 
 
 def test_swept_values_that_no_theorem_covers_are_remarked():
@@ -352,10 +344,10 @@ def test_actions_without_a_bound_are_remarked(graph, private, open_):
     """Would catch a leak of 2 that reads as that of a run whose actions nothing covers."""
     algorithm = fmab.ddp_mab(0.5, graph=graph, private_waiting=private)
     data = fmab.simulate(algorithm, fmab.Problem.uniform(4, 3), 500, seeds=4)
-    found = fmab.overview(data)
+    shown = fmab.overview(data)
     said = "Actions have no bound: the leaks are those of what is sent alone."
-    assert (said in found.remarks) == open_
-    assert "not in actions" in found.legend and "leak ε of\nsingle\nmessages" in found.headings
+    assert (said in shown.attrs["remarks"]) == open_
+    assert "not in actions" in str(shown) and "leak ε of single messages" in shown.columns
 
 
 @pytest.mark.parametrize(
@@ -367,14 +359,13 @@ def test_where_agents_differ(rows, settings, differ):
     if rows:
         data = data.assign(means=(("row", "arm"), np.full((rows, 3), 0.5)))
     data.attrs["settings"] = json.dumps(settings)
-    said = fmab.overview(data).remarks
+    said = fmab.table(data).attrs["remarks"]
     assert ["where agents differ" in line for line in said] == [True] * differ
 
 
-def rows_of(**how):
+def rows_of(where):
     """Returns the values of epsilon of the rows that are shown, of four made-up ones."""
-    data = some_sweep()
-    return [row["epsilon"] for row in fmab.overview(data, **how).records]
+    return fmab.overview(some_sweep(), where=where, columns=["epsilon"]).epsilon.tolist()
 
 
 @functools.cache
@@ -384,39 +375,77 @@ def some_sweep():
 
 def test_rows_are_those_of_which_the_conditions_hold():
     """Would catch < for <=, a condition of another column, or the last condition alone."""
-    regret = fmab.final_table(some_sweep()).regret.values
-    links = fmab.final_table(some_sweep()).links.values[:, 0]
-    every = [0.05, 0.2, 1.0, "none"]
-    assert rows_of() == every
-    middle = float(np.sort(regret)[2])
-    for test, kept in (
-        ("<=", regret <= middle),
-        ("<", regret < middle),
-        (">=", regret >= middle),
-        (">", regret > middle),
-    ):
-        wanted = [value for value, keep in zip(every, kept, strict=True) if keep]
-        assert 0 < len(wanted) < 4 and rows_of(where=[f"regret{test}{middle!r}"]) == wanted
-    most = float(links.max())
-    wanted = [value for value, keep in zip(every, links < most, strict=True) if keep]
-    assert rows_of(where=[f" links_server < {most!r} "]) == wanted
-    assert rows_of(where=["leak<=1"]) == [0.05, 0.2]
-    assert rows_of(where=["leak<=4", "epsilon>0.05"]) == [0.2, 1.0]
-    # An unknown value differs from no number.
-    assert len(fmab.overview(result(), where="regret!=3").records) == 2
-    assert rows_of(where="leak<=4, epsilon!=1") == [0.05, 0.2]
-    assert rows_of(where="epsilon==0.2") == [0.2]
+    frame = fmab.table(some_sweep())
+    every = np.array(["0.05", "0.2", "1", "none"])
+    assert rows_of([]) == [*every]
+    middle = float(np.sort(frame.regret)[2])
+    for test in ("<=", "<", ">=", ">"):
+        wanted = [*every[frame.eval(f"regret {test} {middle!r}")]]
+        assert 0 < len(wanted) < 4 and rows_of([f"regret{test}{middle!r}"]) == wanted
+    most = float(frame.links_server.max())
+    assert rows_of(f" links_server < {most!r} ") == [*every[frame.links_server < most]]
+    assert rows_of("leak_messages<=1") == ["0.05", "0.2"]
+    assert rows_of(["leak_messages<=4", "epsilon>0.05"]) == ["0.2", "1"]
+    assert rows_of("leak_messages <= 4 and not epsilon == 1") == ["0.05", "0.2"]
+    assert rows_of("0.1 < epsilon < inf or seeds > 5") == ["0.2", "1"]
+    assert rows_of("epsilon in [0.05, 1] and algorithm == 'cdp'") == ["0.05", "1"]
+
+
+def test_old_conditions_are_translated_and_a_line_says_so():
+    """Would catch commas that keep the last condition alone, and counts that read as shares."""
+    with pytest.warns(FutureWarning) as caught:
+        assert rows_of("leak<=4, epsilon!=1,rounds>=0") == ["0.05", "0.2"]
+    lines = [str(warning.message) for warning in caught]
+    assert "where: commas are and now: leak <= 4 and epsilon != 1 and (rounds >= 0)" in lines
+    assert {"where: leak is leak_messages now", "where: rounds is rounds_made now"} <= {*lines}
+    refuses("must be about best_arm_lost, a share of the seeds; ", rows_of, "lost<3")
+
+
+def test_numbers_are_found_where_they_are_printed():
+    """Would catch a row of 0.30000000000000004 that a bound of 0.3 drops, or a wide tolerance."""
+    grid = {"epsilon": [0.1 + 0.2, 0.3001], "agents": 3, "arms": 3, "horizon": 500, "seeds": 2}
+    data = fmab.sweep("cdp", **grid)
+    for where in ("epsilon <= 0.3", "epsilon == 0.3", "epsilon >= 0.3 and not epsilon > 0.3"):
+        assert fmab.overview(data, where=where).epsilon.tolist() == ["0.3"]
+    assert fmab.overview(data, where="epsilon > 0.3").epsilon.tolist() == ["0.3001"]
+    # Texts tell numbers apart that differ by less than what is printed.
+    twins = fmab.sweep("cdp", **grid | {"epsilon": [0.3, 0.1 + 0.2]})
+    assert fmab.overview(twins).epsilon.tolist() == ["0.3", "0.30000000000000004"]
+
+
+STRANGE = (
+    *("", 5, None, "regret=1", "regret == None", "regret > 1j", "f'{regret}' == ''"),
+    *("__import__('os').getcwd() == 1", "regret.sum() > 0", "@regret > 0", "(lambda: 1)() > 0"),
+    *("[x for x in regret]", "regret[0] > 0", "regret > 1 if cost else 0", "(regret := 1) > 0"),
+    *("regret ** 9 > 1", "'a' * 999999999 > 'b'", "(" * 500, "regret > 0 or " * 100 + "cost > 0"),
+)
+
+
+@pytest.mark.parametrize(
+    ("where", "line"),
+    [
+        *((text, "must be a condition such as links_max <= 400 and ") for text in STRANGE),
+        ("regrett < 1", "must be about columns of the table, not 'regrett'; did you mean 'regret'"),
+        ("index < 1", "must be about columns of the table, not 'index'; "),
+        ("regret + 1", "must be true or false of a row; "),
+        ("1 < 2", "must be true or false of a row; "),
+        ("algorithm < 3", "must be a condition of its columns; compare numbers with numbers"),
+        ("links < 9" + "9" * 400, "must be a condition of its columns; "),
+    ],
+)  # fmt: skip
+def test_other_expressions_are_refused_in_a_line(where, line):
+    """Would catch code that runs, a power or a text that fills the memory, and a traceback."""
+    refuses(line, fmab.overview, some_sweep(), where=[where])
 
 
 def test_rows_keep_budgets_of_the_largest_run():
     """Would catch a mean for a maximum, which lets runs through that exceed a budget."""
-    data = result()
-    first, second, _ = fmab.overview(data).records
+    frame = fmab.table(result())
     for name in budgets.BUDGETS:
-        budget = first[f"{name}_max"] - 0.5
-        assert first[name] < budget
-        kept = fmab.overview(data, where=[f"{name}_max<={budget!r}", "seeds>1"]).records
-        assert [row["epsilon"] for row in kept] == [2.0] * (second[f"{name}_max"] <= budget)
+        budget = float(frame[f"{name}_max"][0]) - 0.5
+        assert frame[name][0] < budget
+        shown = fmab.overview(result(), where=[f"{name}_max<={budget!r}", "seeds>1"])
+        assert shown.epsilon.tolist() == ["2"] * int(frame[f"{name}_max"][1] <= budget)
 
 
 def test_the_tail_is_that_of_the_runs():
@@ -434,24 +463,28 @@ def test_what_old_results_do_not_say_is_absent():
     """Would catch zeros, or means, for maxima that a summary of an older version lacks."""
     curves, kept = result(), summed_up(result())
     old = kept.drop_vars(["number_bits", "rounds_histogram", *NUMBERS[1:]])
-    (row, *_), names = fmab.overview(old).records, set(fmab.final_table(old).data_vars)
-    assert {*row} & {*budgets.COLUMNS} == {"links", "numbers"}
+    frame, names = fmab.table(old), set(fmab.final_table(old).data_vars)
+    assert {*frame} & {*budgets.COLUMNS} == {"links", "numbers"}
     assert names & {*budgets.COLUMNS} == {"links", "numbers"}
-    assert row["links"] == due(curves, (0, 0), 0.9)["links"]
-    assert "links\nmax" not in fmab.overview(old).headings
-    (row, *_) = fmab.overview(curves.drop_vars("number_bits")).records
-    assert {*row} & {*budgets.COLUMNS} == {*budgets.COLUMNS[:6]}
+    assert frame.links[0] == due(curves, (0, 0), 0.9)["links"]
+    assert "links max" not in fmab.overview(old).columns
+    frame = fmab.table(curves.drop_vars("number_bits"))
+    assert {*frame} & {*budgets.COLUMNS} == {*budgets.COLUMNS[:6]}
     # Joined runs of unlike numbers have no bits of one number.
-    (row, *_) = fmab.overview(curves.assign(number_bits=("seed", [1, 2, 2, 2, 2]))).records
-    assert np.isnan(row["bits_max"]) and row["numbers_max"] > 0
+    frame = fmab.table(curves.assign(number_bits=("seed", [1, 2, 2, 2, 2])))
+    assert np.isnan(frame.bits_max[0]) and frame.numbers_max[0] > 0
 
 
 def test_a_swept_parameter_keeps_its_name():
     """Would catch a column of bits in place of the parameter of that name."""
     data = result().rename(epsilon="bits")
-    found = fmab.overview(data)
-    assert "bits" in found.headings and "bits_max" in found.records[0]
-    assert [row["bits"] for row in found.records] == [0.25, 2.0, 0.25]
+    frame = fmab.table(data)
+    assert frame.bits.tolist() == [0.25, 2.0] * 2 and "bits_max" in frame
+    assert fmab.show(frame).bits.tolist() == ["0.25", "2", "0.25"]
+    for name in ("cost", "best_arm_lost_upper", "links_max", "trust", "undecided", "open_actions"):
+        frame = fmab.table(result().rename(epsilon=name))
+        assert frame[name].tolist() == [0.25, 2.0] * 2 and frame.columns.is_unique
+        fmab.show(frame)
 
 
 def test_a_table_counts_the_seeds_that_were_selected():
@@ -469,6 +502,25 @@ def test_a_swept_leak_has_a_column():
     """Catches a table that cannot be written where --leak is swept, or that shows other leaks."""
     problem = fmab.Problem([0.9, 0.1], agents=3)
     data = fmab.sweep(fmab.kl_se, problem, leak=[0.5, 1], horizon=50, seeds=2, times=[50])
-    table = fmab.overview(data)
-    assert table.headings[0] == "leak" and [row[0] for row in table.rows] == ["0.5", "1"]
-    assert [row["leak"] for row in table.records] == [0.5, 1.0]
+    assert fmab.table(data).leak.tolist() == [0.5, 1.0]
+    assert fmab.overview(data, where="leak > 0.5").leak.tolist() == ["1"]
+
+
+@pytest.mark.parametrize("frame", [None, 5, "x", [1], np.zeros(3), some_sweep])
+def test_show_takes_frames_alone(frame):
+    """Would catch a traceback, or a result that is shown as if it were its table."""
+    refuses("must be what table returned; write show", fmab.show, frame)
+
+
+def test_show_takes_parts_of_a_frame():
+    """Would catch a frame without attributes, as concat leaves it, that cannot be shown."""
+    frame = fmab.table(some_sweep())
+    joined = pd.concat([frame.assign(x="a"), fmab.table(result()).assign(x="b")])
+    joined.attrs = {}
+    shown = fmab.show(joined[["x", "epsilon", "regret", "seeds"]])
+    assert shown.x.tolist() == ["a"] * 4 + ["b"] * 3 and shown.columns[2] == "regret"
+    part = fmab.show(frame.query("epsilon < 1")[["epsilon", "regret", "regret_lower"]])
+    assert part.columns.tolist() == ["epsilon", "regret"]
+    for columns in (["regrett"], "regret", [None], 5):
+        refuses("columns=.*: must be ", fmab.show, frame, columns)
+    refuses("words='yes': must be ", lambda value: fmab.show(frame, words=value), "yes")

@@ -15,7 +15,7 @@ import pytest
 import fmab_jax as fmab
 from fmab_jax import Study
 from fmab_jax.algorithms.base import ALGORITHMS
-from fmab_jax.analysis import costs
+from fmab_jax.analysis import costs, privacy
 from fmab_jax.cli.main import main
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import parameters_of
@@ -72,14 +72,16 @@ def read_leaks(data):
     data = fmab.add_leaks(data)
     numbers = {name: float(data[name]) for name in costs.LEAKS}
     exposure = costs.read_exposure(data)
-    return json.dumps([numbers, exposure, fmab.overview(data).ledger], sort_keys=True, default=str)
+    ledger, _ = privacy.write_table(data)
+    return json.dumps([numbers, exposure, ledger], sort_keys=True, default=str)
 
 
 def read_row(data):
     """Returns all that tables say of one configuration."""
-    (record,) = fmab.overview(fmab.add_leaks(data)).records
-    # Alone, it is an attribute of the result, and no column.
-    record.pop("epsilon_message", None)
+    (record,) = fmab.table(fmab.add_leaks(data)).to_dict("records")
+    # What is set to nothing has a column only where it is swept.
+    record = {name: value for name, value in record.items() if value != "none"}
+    record = {n: float(x) if isinstance(x, int) else x for n, x in record.items()}
     return json.dumps([record, read_leaks(data)], sort_keys=True, default=str)
 
 

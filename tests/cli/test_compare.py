@@ -88,7 +88,7 @@ def test_words_name_two_runs(capsys, words, first, second):
         "two.nc --where epsilon=1 --against epsilon=1.0": "--against epsilon=1.0: must name "
         "another run than --where; ",
         "grid.nc --where links<=0": "--where links<=0: must be true of two ",
-        "grid.nc --where link<=0": "--where link<=0: must be about one of epsilon, participation, ",
+        "grid.nc --where link<=0": "--where link<=0: must be about columns ... 'links'",
         "grid.nc --where links<=9 --against epsilon=1": "--where links<=9: must be NAME=VALUE ",
         "one.nc alone.nc": "alone.nc: second.seeds=1: must be at least 2; ",
     }.items(),
@@ -104,7 +104,7 @@ def test_bad_words_end_in_one_line(capsys, words, line):
 def test_conditions_choose_the_configurations(capsys):
     """Would catch conditions that are passed over, and means where maxima are asked for."""
     data = swept()
-    records = fmab.overview(data).records
+    records = fmab.table(data).to_dict("records")
     most = sorted(row["links_max"] for row in records)[-1]
     kept = [row for row in records if row["links_max"] < most]
     pairs = fmab.compare_all(data, where=f"links_max<{most}")

@@ -477,8 +477,7 @@ def test_summaries_and_old_stores_say_what_runs_spend(stores, tmp_path):
     for keep in ("curves", "summary"):
         parameters = PARAMETERS | {"horizon": 100_000, "epsilon": [0.5, None]}
         data = fmab.sweep("cdp", seeds=60, keep=keep, **parameters, **SMALL)
-        records = fmab.overview(data).records
-        spent.append([{name: row[name] for name in budgets.COLUMNS} for row in records])
+        spent.append(fmab.table(data)[[*budgets.COLUMNS]].to_dict("records"))
     for first, second in zip(*spent, strict=True):
         assert first == pytest.approx(second, rel=1e-12)
     assert any(row["numbers"] < row["numbers_p95"] < row["numbers_max"] for row in spent[0])
@@ -489,8 +488,8 @@ def test_summaries_and_old_stores_say_what_runs_spend(stores, tmp_path):
         header = folder.header()
         cells = [{k: v for k, v in cell.items() if k != "number_bits"} for cell in header["cells"]]
         folder.write_header(header | {"cells": cells})
-        row = fmab.overview(open_sweep(tmp_path / name)).records[0]
-        assert {*row} & {*budgets.COLUMNS} == {*budgets.COLUMNS[:6]}
+        frame = fmab.table(open_sweep(tmp_path / name))
+        assert {*frame} & {*budgets.COLUMNS} == {*budgets.COLUMNS[:6]}
         # The same sweep again completes the header.
         fmab.sweep("cdp", store=folder.path, seeds=20, keep=name, **PARAMETERS, **GRID, **SMALL)
-        assert fmab.overview(open_sweep(folder.path)).records[0]["bits_max"] > 0
+        assert fmab.table(open_sweep(folder.path)).bits_max[0] > 0

@@ -1,0 +1,106 @@
+"""Writes remarks on a table of final values: what its numbers do not say by themselves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pandas as pd
+import xarray as xr
+
+from fmab_jax.algorithms.base import collect_algorithms
+from fmab_jax.algorithms.families.elimination import Elimination
+from fmab_jax.analysis import privacy
+from fmab_jax.analysis.words import is_number
+from fmab_jax.errors import parse_number
+from fmab_jax.parameters import parameters_of
+from fmab_jax.run.attributes import json_attr
+
+LOST = "best_arm_lost"
+
+
+def list_remarks(frame: pd.DataFrame, data: xr.Dataset) -> list[str]:
+    """Returns remarks, in lines, on the table of results.
+
+    Args:
+        frame: From `table`, with all its rows.
+        data: Its results.
+    """
+    lines, begun = list[str](), frame[frame.seeds > 0]
+
+    def rows(number: int) -> str:
+        return f" in {number:,} of {len(frame):,} rows" * (len(frame) > 1)
+
+    if empty := len(frame) - len(begun):
+        noun = "configuration" + "s" * (empty > 1)
+        lines.append(f"{empty:,} {noun} not begun yet: run the sweep's command again.")
+    idle = (begun.rounds_made == 0) & (begun.undecided == 1)
+    if number := int(idle.sum()):
+        lines.append(
+            f"No round was completed by T{rows(number)}: T is shorter than the first epoch, every "
+            "seed still explores.\nTake a longer horizon."
+        )
+    shares = (100 * begun.undecided[~idle]).dropna()
+    if len(shares) and shares.max() >= 1:
+        share = privacy.write_range([round(end) for end in (shares.min(), shares.max())])
+        lines.append(
+            f"{share} % of the seeds still explore at T: no arm is chosen yet.\nTo see "
+            "a choice, take a longer horizon or fewer arms."
+        )
+    lines += _remark_parameters(begun, rows)
+    if number := int(begun.open_actions.sum()):
+        lines.append(
+            f"Actions have no bound{rows(number)}: the leaks are those of what is sent alone."
+        )
+    if number := int(begun.leak_messages.isna().sum()):
+        lines.append(
+            f"What leaks is not known{rows(number)}: the result does not say, and its study cannot "
+            "be built\nagain. Load its plug-in (--plugin), if it has one."
+        )
+    if LOST in begun and (begun[LOST] * _has_heterogeneous_agents(begun, data)).sum() > 0:
+        lines.append(
+            "Best arms were lost where agents differ. If only some of them report (p < 1), or each "
+            'is alone,\nno bound holds: docs/theory.md, "Corollary 3 (agents differ)".'
+        )
+    return lines
+
+
+def _remark_parameters(frame: pd.DataFrame, rows: Callable[[int], str]) -> list[str]:
+    """Remarks on round budgets that do not fit, and on values that no theorem covers."""
+    budgets = list[tuple[float, float, float]]()
+    unproven: dict[str, list[tuple[str, str]]] = {}
+    for row in frame.to_dict("records"):
+        owner = collect_algorithms().get(str(row.get("algorithm")))
+        parameters = parameters_of(owner) if owner else {}
+        for name, parameter in parameters.items():
+            value = row.get(name, parameter.default)
+            if parameter.proven and value == value and not parameter.is_proven(value):
+                entry = parameter.format_value(value), parameter.remedy
+                unproven.setdefault(name, []).append(entry)
+        # A seed that has spent its budget explores no more.
+        if owner and issubclass(owner, Elimination) and "rounds" in parameters:
+            budget, made = row.get("rounds", parameters["rounds"].default), row["rounds_made"]
+            is_finite = is_number(budget) and budget < math.inf
+            if is_finite and 0 < made < budget and row["undecided"] >= 0.01:
+                budgets.append((budget, made, round(100 * row["undecided"])))
+    lines = list[str]()
+    if budgets:
+        rounds, mean, percent = map(privacy.write_range, zip(*budgets, strict=True))
+        lines.append(
+            f"A budget of {rounds} rounds does not fit T{rows(len(budgets))}: {mean} are made on "
+            f"average, and {percent} % of the seeds still explore.\n"
+            "Take a longer horizon, or let more agents report."
+        )
+    for values in unproven.values():
+        texts = " and ".join(dict.fromkeys(text for text, _ in values))
+        lines.append(f"No theorem covers {texts}{rows(len(values))}: {values[0][1]}.")
+    return lines
+
+
+def _has_heterogeneous_agents(frame: pd.DataFrame, data: xr.Dataset) -> pd.Series | bool:
+    """Tells where the means of agents differ."""
+    if "spread" in frame:
+        # A label without a number may stand for any spread.
+        return frame.spread.map(lambda spread: parse_number(str(spread)) != 0)
+    fixed = "means" in data and data["means"].sizes.get("row", 1) > 1
+    return fixed or "spread" in json_attr(data, "settings")
