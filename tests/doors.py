@@ -111,6 +111,7 @@ CURVES = DATA.regret.drop_vars(["best_arm_lost", "worse_arm_played"])
 WHOLE = DATA.assign(
     {name: ("seed", np.ones(4, int)) for name in ("rounds_made", "chosen_arm", "active_arms")}
 )
+FRAME = fmab.table(WHOLE)
 
 
 def swept(**changes):
@@ -183,6 +184,7 @@ def bases():
         "table": {"data": DATA},
         "add_leaks": {"data": DATA},
         "overview": {"data": DATA},
+        "show": {"frame": FRAME},
         "export": {"data": DATA, "path": f"{next(NUMBERS)}.csv"},
         "plot_runs": {"runs": DATA},
         "save_figure": {"figure": None, "path": f"{next(NUMBERS)}.png"},
@@ -244,6 +246,7 @@ USUAL = {
     "plot_heat": "finals y",
     "plot_pareto": "finals hue",
     "save_figure": "figure path",
+    "show": "frame columns words",
     "ratings.from_table": (
         "path agent value items users split groups groups_seed levels most_arms "
         "least_per_agent smoothing toward fill"
@@ -316,7 +319,6 @@ DOORS = {
     "laplace_sum_epsilon(scale)": lambda v: laplace_sum_epsilon(3, v),
     "lost_interval(lost)": lambda v: lost_interval(v, 10),
     "lost_interval(seeds)": lambda v: lost_interval(1, v),
-    "overview().write(form)": lambda v: fmab.overview(WHOLE).write(v),
     "sweep(problem, 3 x 3)": lambda v: swept(problem=v, agents=3, arms=3),
     **{
         f"Study({name})": lambda v, name=name: given("Study", **{name: v}).points

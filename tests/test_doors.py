@@ -50,7 +50,7 @@ def test_every_door_and_every_value_was_tried(outcomes):
     callables = {name for name, f in callables.items() if callable(f) and f not in algorithms}
     callables = {name for name in callables if inspect.signature(getattr(fmab, name)).parameters}
     assert callables | {"ratings.from_table"} == set(doors.bases())
-    assert set(ACCEPTED) <= set(outcomes) and len(outcomes) == 226
+    assert set(ACCEPTED) <= set(outcomes) and len(outcomes) == 228
     assert {len(item) for item in outcomes.values()} == {106}
 
 

@@ -209,7 +209,7 @@ def _find_column(frame: pd.DataFrame, field: str, value: object, name: object) -
         warnings.warn(f"{field}: {name} is {new} now{unit}", FutureWarning, stacklevel=2)
         return new
     if not isinstance(name, str) or name not in frame:
-        allowed = "about columns of the table" + f", not {name!r}" * (name != value)
+        allowed = "about columns of the table" + (f", not {name!r}" if field == "where" else "")
         refuse(field, value, allowed, did_you_mean(name, frame.columns, "fmab show --format csv"))
     return name
 
@@ -231,14 +231,21 @@ def _read_condition(frame: pd.DataFrame, text: object) -> ast.expr:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         refuse("where", text, allowed, remedy)
-    if isinstance(tree, ast.Tuple) and tree.elts:
-        tree = ast.BoolOp(ast.And(), tree.elts)
+    # 1,000 is no condition and a number.
+    parts = tree.elts if isinstance(tree, ast.Tuple) else []
+    if len(parts) > 1 and all(isinstance(part, ast.Compare) for part in parts):
+        tree = ast.BoolOp(ast.And(), parts)
         line = f"where: commas are and now: {ast.unparse(tree)}"
         warnings.warn(line, FutureWarning, stacklevel=2)
     for node in ast.walk(tree):
         is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-        if not isinstance(node, _NODES) or (
-            isinstance(node, ast.Constant) and not (is_text or isinstance(node.value, (int, float)))
+        if (
+            isinstance(tree, ast.Tuple)
+            or not isinstance(node, _NODES)
+            or (
+                isinstance(node, ast.Constant)
+                and not (is_text or isinstance(node.value, (int, float)))
+            )
         ):
             refuse("where", text, allowed, remedy)
         if isinstance(node, ast.BinOp) and any(

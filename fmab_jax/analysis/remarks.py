@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pandas as pd
 import xarray as xr
 
-from fmab_jax.algorithms.base import collect_algorithms
+from fmab_jax.algorithms.base import ALGORITHMS
 from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.analysis import privacy
 from fmab_jax.analysis.words import is_number
@@ -69,8 +69,9 @@ def _remark_parameters(frame: pd.DataFrame, rows: Callable[[int], str]) -> list[
     """Remarks on round budgets that do not fit, and on values that no theorem covers."""
     budgets = list[tuple[float, float, float]]()
     unproven: dict[str, list[tuple[str, str]]] = {}
+    owners = ALGORITHMS.by_name()
     for row in frame.to_dict("records"):
-        owner = collect_algorithms().get(str(row.get("algorithm")))
+        owner = owners.get(str(row.get("algorithm")))
         parameters = parameters_of(owner) if owner else {}
         for name, parameter in parameters.items():
             value = row.get(name, parameter.default)

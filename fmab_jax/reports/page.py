@@ -347,7 +347,7 @@ def _tabulate_failures(report: Content, cells: Sequence[Cell]) -> Table:
     # Where means change, no arm is lost.
     events = [event for event in captions.EVENTS if any(event in cell.row for cell in cells)]
     for event_text in (captions.EVENTS[event] for event in events):
-        heads += [event_text, f"interval, {100 * report.level:.6g} %"]
+        heads += [event_text, f"share, {100 * report.level:.6g} %"]
     heads.append("still exploring")
     rows = []
     for cell in cells:
@@ -358,8 +358,10 @@ def _tabulate_failures(report: Content, cells: Sequence[Cell]) -> Table:
                 values += ["-", "-"]
                 continue
             low, high = row[f"{event}_lower"], row[f"{event}_upper"]
-            values += [f"{100 * row[event]:.3g} %", f"[{100 * low:.2g}, {100 * high:.2g}] %"]
-        rows.append([*_list_places(report, cell), *values, f"{100 * row['undecided']:.3g} %"])
+            number = round(row[event] * row["seeds"])
+            values += [f"{number:,}", f"[{100 * low:.2g}, {100 * high:.2g}] %"]
+        undecided = round(row["undecided"] * row["seeds"])
+        rows.append([*_list_places(report, cell), *values, f"{undecided:,}"])
     return Table("Seeds that went wrong", heads, rows, first, "sortable" * (len(rows) > 1))
 
 

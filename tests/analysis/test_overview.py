@@ -414,7 +414,18 @@ def test_numbers_are_found_where_they_are_printed():
 
 
 STRANGE = (
-    *("", 5, None, "regret=1", "regret == None", "regret > 1j", "f'{regret}' == ''"),
+    *(
+        "",
+        5,
+        None,
+        "regret=1",
+        "regret<=1,000",
+        "regret<2, 5",
+        "()",
+        "regret == None",
+        "regret > 1j",
+        "f'{regret}' == ''",
+    ),
     *("__import__('os').getcwd() == 1", "regret.sum() > 0", "@regret > 0", "(lambda: 1)() > 0"),
     *("[x for x in regret]", "regret[0] > 0", "regret > 1 if cost else 0", "(regret := 1) > 0"),
     *("regret ** 9 > 1", "'a' * 999999999 > 'b'", "(" * 500, "regret > 0 or " * 100 + "cost > 0"),
