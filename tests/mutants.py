@@ -37,6 +37,8 @@ TESTS = {
     "fmab_jax/sampling": ("tests/sampling",),
     "fmab_jax/sampling/laplace.py": ("tests/sampling", "tests/analysis/test_privacy.py"),
     "fmab_jax/parts": ("tests/parts", REFUSALS),
+    "fmab_jax/parts/plugins.py": ("tests/test_plugs.py",),
+    "fmab_jax/parts/outputs": ("tests/run", "tests/sampling", REFUSALS),
     "fmab_jax/records": ("tests/parts", "tests/ratings", REFUSALS),
     "fmab_jax/parts/mechanisms": (
         "tests/parts/test_mechanisms.py",

@@ -84,6 +84,28 @@ def test_names_of_the_package_stay_its_own():
     Path("third.py").write_text(PLUGIN.replace('"mine"', '"fourth"'), "utf-8")
     refuses("plugin='loud': must be the name of no other mechanism", load_plugin, "third.py")
     assert "fourth" not in ALGORITHMS.by_name()
+    owner = dataclass(frozen=True)(type("Own", (fmab.cdp_mab,), {"name": "cdp_mab"}))
+    refuses("'cdp_mab': must be the name of no other algorithm", Study, owner(1.0), **SMALL)
+
+
+def test_edited_noise_of_a_name_is_another_configuration():
+    """Would catch a store that gives trials of the noise before an edit for those after it."""
+    hashes, epsilons = [], []
+    for claim in ("1.0", "2.0", "1.0"):
+        Path("mine.py").write_text(PLUGIN.replace("return 1.0", f"return {claim}"), "utf-8")
+        load_plugin("mine.py")
+        hashes.append(Study("cdp", epsilon=1.0, mechanism="loud", **SMALL).points[0].hash)
+        epsilons.append(MECHANISMS.parse("loud", "mechanism").epsilon(1.0, 1, 0.0))
+    assert hashes[0] == hashes[2] != hashes[1] and epsilons == [1.0, 2.0, 1.0]
+
+
+def test_a_class_that_is_typed_again_replaces_the_one_before():
+    """Would catch a ledger that asks a class as a notebook had it before an edit."""
+    for claim in (1.0, 2.0):
+        members = {"name": "typed", "title": "typed", "epsilon": lambda *_, claim=claim: claim}
+        owner = type("Typed", (type(MECHANISMS.parse("laplace", "mechanism")),), members)
+        MECHANISMS.parse(dataclass(frozen=True)(owner)(), "mechanism")
+        assert MECHANISMS.parse("typed", "mechanism").epsilon(1.0, 1, 0.0) == claim
 
 
 @pytest.mark.parametrize("name", ["gaussian", "Gaussian", "My law", 5, None])
@@ -92,7 +114,7 @@ def test_an_object_with_a_taken_or_unfit_name_is_refused(name):
     members = {"name": name, "levels": (0.0, 1.0)}
     members["parameters"] = lambda self, means, **_: (1.0 - means, means)
     law = dataclass(frozen=True)(type("Own", (FiniteSupport,), members))()
-    line = refused(fmab.Problem, [0.9, 0.1], 3, law)
+    line = refused(fmab.Problem, [0.9, 0.1], agents=3, rewards=law)
     assert "rewards=" in line or "Own.name=" in line
 
 
