@@ -16,7 +16,6 @@ from jaxtyping import Array, Bool, Int
 
 from fmab_jax.draws.base import Arms
 from fmab_jax.equations import Epoch
-from fmab_jax.parts.instances import Instance
 from fmab_jax.parts.outputs.base import (
     Accumulator,
     Stretch,
@@ -294,13 +293,6 @@ class Accounts:
                 self.accumulators, accumulators, self.rows, arms, len(self.grid)
             ),
         )
-
-
-def find_gaps(instance: Instance) -> tuple[Reals, Ends | None, Scalar]:
-    """Returns the gaps of an instance, the ends of its segments, and a bound of the gaps."""
-    segments = instance.segments
-    gaps, ends = (instance.gaps, None) if segments is None else (segments.gaps, segments.ends)
-    return gaps, ends, power_of_two_above(gaps)
 
 
 def power_of_two_above(gaps: Reals) -> Scalar:

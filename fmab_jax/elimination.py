@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from fmab_jax.accounts import Accounts, State, find_gaps
+from fmab_jax.accounts import Accounts, State, power_of_two_above
 from fmab_jax.draws import Draws
 from fmab_jax.draws.base import Arms, map_constants
 from fmab_jax.equations import NUMBERS, Aggregate, Epoch, Equations
@@ -85,15 +85,16 @@ def open_accounts(
     trial: EliminationTrial, instance: Instance, grid: Array, last: Integer
 ) -> Accounts:
     """Returns the accounts of a run; arguments as in `run`."""
-    gaps, ends, scale = find_gaps(instance)
+    segments = instance.segments
+    gaps = instance.gaps if segments is None else segments.gaps
     return Accounts(
         waits=trial.waits,
         counts_messages=trial.draws.loses_messages,
         accumulators=trial.accumulators,
         grid=grid,
         gaps=gaps,
-        ends=ends,
-        scale=scale,
+        ends=None if segments is None else segments.ends,
+        scale=power_of_two_above(gaps),
         agents=trial.agents,
         is_agent=trial.draws.is_agent,
         horizon=trial.horizon,

@@ -50,7 +50,7 @@ def choose(
     late = constant_scale or not algorithm.remembers or not case.noisy
     cases: tuple[tuple[bool, Callable[[_Case], Draws]], ...] = (
         (algorithm.shares_arms, _split_arms),
-        (exchange.alone, _draw_lone_agent),
+        (exchange.alone, _draw_sum),
         (partial and late and not (waits or by_row), _draw_on_report),
         (partial or waits or by_row or not sum_agents, _draw_by_agent),
         (problem.homogeneous and len(case.groups) == 1, _draw_sum),
@@ -67,8 +67,11 @@ class _Case:
         partial: Whether only some agents report in a round.
         waits: Whether agents act while messages travel.
         by_row: Whether the aggregate needs a row for each agent: of absent agents, or trimmed.
-        ratios: [agent] as `Draws.ratios`.
+        real: [row] whether a row is an agent.
         groups: Agents of each weight and scale of noise; none where noise is not drawn as sums.
+        weights: [group] weight of an agent; [0] for at most one group.
+        sizes: [group] number of agents.
+        counts: Noise of each group, in one row; None without groups.
         fields: Fields of all draws.
     """
 
@@ -81,7 +84,7 @@ class _Case:
         sum_agents: bool,
     ) -> None:
         self.algorithm, self.problem, self.exchange = algorithm, problem, exchange
-        self.padded_agents, agents = padded_agents, problem.agents
+        self.padded_agents, agents, secure = padded_agents, problem.agents, algorithm.sums_securely
         self.noisy = algorithm.noisy and math.isfinite(problem.rewards.sensitivity)
         self.partial, self.waits = exchange.reporting < agents, exchange.wait > 0
         self.by_row = problem.presence is not None or algorithm.trimmed_share > 0.0
@@ -91,52 +94,31 @@ class _Case:
             "mechanism": algorithm.noise,
             "noisy": self.noisy,
             "remembers": algorithm.remembers,
-            "secure": algorithm.sums_securely,
+            "secure": secure,
             "arms": problem.arms,
             "segments": problem.segments,
             "agents": np.float64(1.0 if exchange.alone else agents),
             "reporting": np.float64(exchange.reporting),
         }
-        self.groups: list[np.ndarray] = []
-        self.ratios = None
-        if algorithm.shares_arms or exchange.alone:
-            return
-        self.ratios = algorithm.noise_ratios(exchange) if self.noisy else None
-        in_groups = (sum_agents and not self.by_row) or algorithm.sums_securely
-        acts_on_messages = self.waits and algorithm.waits_privately
-        if in_groups and not (self.partial or acts_on_messages):
-            self.groups = _group_agents(exchange.weights, self.ratios)
+        ratios, self.groups = None, []
+        if not (algorithm.shares_arms or exchange.alone):
+            ratios = algorithm.noise_ratios(exchange) if self.noisy else None
+            in_groups = (sum_agents and not self.by_row) or secure
+            if in_groups and not (self.partial or (self.waits and algorithm.waits_privately)):
+                self.groups = _group_agents(exchange.weights, ratios)
+        first = [group[0] for group in self.groups]
+        self.sizes: Any = np.array([len(group) for group in self.groups], np.float64)
+        self.weights: Any = exchange.weights[first] if len(first) > 1 else np.empty(0)
+        self.counts: Any = None
+        if first:
+            counts = self.tabulate([1] if secure else self.sizes)
+            self.counts = Table(counts.values.reshape(1, -1), counts.row)
+        if ratios is not None:
+            self.fields["ratios"] = ratios[first] if first else self.pad(ratios)
 
     def pad(self, values: np.ndarray) -> Any:
         """Returns values of agents with zeros for padding."""
         return np.pad(values, (0, self.padded_agents - len(values)))
-
-    @property
-    def sizes(self) -> Any:
-        """[group] number of agents."""
-        return np.array([len(group) for group in self.groups], np.float64)
-
-    @property
-    def group_weights(self) -> Any:
-        """[group] weight of an agent; [0] for one group."""
-        weights = self.exchange.weights
-        return np.array([weights[x[0]] for x in self.groups] if len(self.groups) > 1 else [])
-
-    @property
-    def row_ratios(self) -> dict[str, Any]:
-        """The field `Draws.ratios` of groups, or of agents; none where it is the default."""
-        if self.ratios is None:
-            return {}
-        first = [group[0] for group in self.groups]
-        return {"ratios": self.ratios[first] if first else self.pad(self.ratios)}
-
-    @property
-    def counts(self) -> Any:
-        """The noise of each group, in one row."""
-        if not self.groups:
-            return None
-        counts = self.tabulate([1] if self.algorithm.sums_securely else self.sizes)
-        return Table(counts.values.reshape(1, -1), counts.row)
 
     def tabulate(self, numbers: Iterable[float]) -> Table:
         """Returns one row for each number of noises in a sum."""
@@ -150,46 +132,38 @@ def _split_arms(case: _Case) -> Draws:
     return SplitArms(**case.fields, counts=case.tabulate(numbers))
 
 
-def _draw_lone_agent(case: _Case) -> Draws:
-    return AgentSum(**case.fields, counts=None)
-
-
 def _draw_on_report(case: _Case) -> Draws:
-    return OnReport(**case.fields, **case.row_ratios, real=case.real)
+    return OnReport(**case.fields, real=case.real)
 
 
 def _draw_by_agent(case: _Case) -> Draws:
-    algorithm, problem = case.algorithm, case.problem
+    algorithm, problem, presence = case.algorithm, case.problem, case.problem.presence
     uniform = case.partial or len(case.groups) == 1
     single = (case.partial or case.by_row) and not algorithm.sums_securely
     in_rewards = algorithm.waits_privately if case.waits else single
-    presence, trim = problem.presence, algorithm.trimmed_share
     weights: Any = np.empty(0) if uniform else case.pad(case.exchange.weights)
-    least: Any = np.float64(trim) if trim > 0.0 else None
+    trim: Any = np.float64(algorithm.trimmed_share) if algorithm.trimmed_share > 0.0 else None
     return ByAgent(
         **case.fields,
-        **case.row_ratios,
         partial_participation=case.partial,
         noise_in_rewards=case.noisy and in_rewards,
         real=case.real,
         weights=weights,
-        noise_weights=case.group_weights,
+        noise_weights=case.weights,
         counts=case.counts,
         presence=None if presence is None else presence.bind(problem.agents, problem.rewards),
-        trim=least,
+        trim=trim,
     )
 
 
 def _draw_sum(case: _Case) -> Draws:
-    return AgentSum(**case.fields, **case.row_ratios, counts=case.counts)
+    return AgentSum(**case.fields, counts=case.counts)
 
 
 def _draw_groups(case: _Case) -> Draws:
     members = _list_members(case.groups, case.padded_agents, case.problem.homogeneous)
-    sizes, weights, counts = case.sizes, case.group_weights, case.counts
-    return Groups(
-        **case.fields, **case.row_ratios, sizes=sizes, weights=weights, counts=counts, **members
-    )
+    fields = {"sizes": case.sizes, "weights": case.weights, "counts": case.counts}
+    return Groups(**case.fields, **fields, **members)
 
 
 def _list_members(groups: list[np.ndarray], padded_agents: int, alike: bool) -> dict[str, Any]:
