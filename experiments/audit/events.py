@@ -5,16 +5,22 @@ The two chances of the event bound epsilon.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, ParamSpec, TypeVar
 
+import jax
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
 from fmab_jax.analysis.bands import clopper_pearson
 from fmab_jax.records.problem import Problem
+from fmab_jax.sampling.backend import trace_for
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 VIEWS = ("messages", "sums", "actions")
 """Views: single messages or released rewards; sums over agents; arms that are pulled."""
@@ -27,6 +33,17 @@ ARMS, ARM = 2, 1
 
 UPLOADS, HORIZON = 3, 100_000
 """Number of messages in a run, and the horizon of their schedule."""
+
+
+def trace_by_default(function: Callable[P, T]) -> Callable[P, T]:
+    """Returns a function that JAX traces for its default platform."""
+
+    @functools.wraps(function)
+    def trace_here(*args: P.args, **kwargs: P.kwargs) -> T:
+        with trace_for(jax.default_backend()):
+            return function(*args, **kwargs)
+
+    return trace_here
 
 
 class Stream(NamedTuple):

@@ -26,7 +26,6 @@ from fmab_jax.parts.exchanges import Exchange
 from fmab_jax.parts.instances import Instance
 from fmab_jax.parts.rewards import Law
 from fmab_jax.sampling import keys
-from fmab_jax.sampling.backend import trace_by_default
 from fmab_jax.sampling.shapes import Integer, PerArm, Scalar
 
 # Slots of a run of index policies or episodes. Elimination decides in one of its first rounds in
@@ -72,7 +71,7 @@ class Releases:
 
 
 @jax.jit
-@trace_by_default
+@events.trace_by_default
 def _draw_releases(
     trial: index_trial.IndexTrial, root: Array, seed: Array, means: Array
 ) -> Float[Array, "slot run"]:
@@ -182,7 +181,7 @@ class Actions:
 
 
 @partial(jax.jit, static_argnames="size")
-@trace_by_default
+@events.trace_by_default
 def _run_regret(
     trial: _Trial,
     words: tuple[Array, Array, Array],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from dataclasses import fields as fields_of
 from functools import partial
 from typing import ClassVar, NamedTuple
 
@@ -23,7 +24,6 @@ from fmab_jax.elimination import EliminationTrial
 from fmab_jax.parts.exchanges import Exchange
 from fmab_jax.parts.instances import BoundProblem, Instance
 from fmab_jax.sampling import keys
-from fmab_jax.sampling.backend import trace_by_default
 from fmab_jax.sampling.lookup import table
 
 PerRound = Float[Array, " round"]
@@ -112,7 +112,7 @@ class Uploads:
 
 
 @jax.jit
-@trace_by_default
+@events.trace_by_default
 def _draw_messages(
     trial: EliminationTrial, problem: BoundProblem, root: Array, seed: Array, added: Array
 ) -> Messages:
@@ -169,7 +169,7 @@ class Schedule(NamedTuple):
 
 
 @partial(jax.jit, static_argnames="rounds")
-@trace_by_default
+@events.trace_by_default
 def plan_rounds(trial: EliminationTrial, *, rounds: int) -> Schedule:
     """Returns the first rounds of a trial."""
     trial, accounts, start = _start_run(trial, make_instance(jnp.zeros(ARMS), ()))
@@ -272,7 +272,7 @@ def make_agent_draws(
     """
     summed = secure and draws.noisy
     counts = table(np.tile(draws.mechanism.tabulate(1), rows)[None]) if summed else None
-    fields = {name: getattr(draws, name) for name in Draws.__dataclass_fields__}
+    fields = {field.name: getattr(draws, field.name) for field in fields_of(Draws)}
     fields |= {"real": np.ones(rows, bool), "weights": np.empty(0), "counts": counts}
     fields |= {"noise_weights": np.ones(rows if summed else 0), "secure": False}
     fields["ratios"] = None if ratios is None else np.tile(ratios, rows // len(ratios))

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import ParamSpec, TypeVar
-
-import jax
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 _platform: ContextVar[str] = ContextVar("platform", default="cpu")
 
@@ -32,17 +25,6 @@ def trace_for(name: str) -> Iterator[None]:
         yield
     finally:
         _platform.reset(token)
-
-
-def trace_by_default(function: Callable[P, T]) -> Callable[P, T]:
-    """Returns a function that JAX traces for its default platform."""
-
-    @functools.wraps(function)
-    def trace_here(*args: P.args, **kwargs: P.kwargs) -> T:
-        with trace_for(jax.default_backend()):
-            return function(*args, **kwargs)
-
-    return trace_here
 
 
 def is_accelerated() -> bool:
