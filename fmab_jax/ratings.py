@@ -265,12 +265,15 @@ def from_table(
         >>> found.problem.probabilities[0, 0].tolist()  # of 1 with a
         [0.0, 0.0, 0.5, 0.5]
     """
-    groups = None if groups is None else _check_count("groups", groups)
-    most_arms = None if most_arms is None else _check_count("most_arms", most_arms)
-    groups_seed = _check_count("groups_seed", groups_seed)
+    if groups is not None:
+        groups = count("groups", groups, 2, 10**4, "leave it out for an agent for each value")
+    if most_arms is not None:
+        most_arms = count("most_arms", most_arms, 2, 10**6, "leave it out for all")
+    groups_seed = count("groups_seed", groups_seed, 0, 2**63 - 1, "give a seed of the clustering")
+    remedy = "give the fewest ratings that are enough"
     least = (
-        _check_count("least_per_agent", least_per_agent),
-        _check_count("least_per_arm", least_per_arm),
+        count("least_per_agent", least_per_agent, 1, 2**40, remedy),
+        count("least_per_arm", least_per_arm, 1, 2**40, remedy),
     )
     smoothing = _check_smoothing(smoothing, toward, fill, split)
     points = None if levels is None else checked_levels(levels)
@@ -313,18 +316,6 @@ def from_table(
         filled=filled,
         notes=notes,
     )
-
-
-def _check_count(name: str, number: object) -> int:
-    """Returns a count of `from_table`."""
-    few = (1, 2**40, "give the fewest ratings that are enough")
-    limits = {
-        "groups": (2, 10**4, "leave it out for an agent for each value"),
-        "most_arms": (2, 10**6, "leave it out for all"),
-        "groups_seed": (0, 2**63 - 1, "give a seed of the clustering"),
-        **dict.fromkeys(("least_per_agent", "least_per_arm"), few),
-    }
-    return count(name, number, *limits[name])
 
 
 def _check_smoothing(smoothing: object, toward: object, fill: object, split: object) -> float:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from os import PathLike
+from typing import Any
 
 import jax
 import numpy as np
@@ -16,7 +18,7 @@ from jaxtyping import Array
 from numpy.typing import ArrayLike
 
 from fmab_jax import tables
-from fmab_jax.errors import Refusal, array_of, count, format_quantity, real, refuse
+from fmab_jax.errors import array_of, count, format_quantity, real, refuse
 from fmab_jax.files import check_path
 from fmab_jax.parameters import UNSET, Real, Whole, parameter, parameters_of
 from fmab_jax.parts.instances import BoundProblem
@@ -224,46 +226,35 @@ class Problem(RandomMeans):
             if file_levels is not None:
                 means, levels, probabilities = None, file_levels, means
         rows = table = None
+        law: RewardLaw
         if probabilities is not None or levels is not None:
-            _refuse_given("ratings", means=means, rewards=rewards, world=world)
-            _refuse_given("ratings", means_error=means_error or None)
-            law: RewardLaw = (ratings := Ratings(levels))
+            error = means_error or None
+            _refuse_given("ratings", means=means, rewards=rewards, world=world, means_error=error)
+            law = (ratings := Ratings(levels))
             table = _check_probabilities(ratings, probabilities)
             table, agents = _lay_out_rows("probabilities", table, 3, agents)
             rows = table @ np.array(ratings.values)
-        elif means is None:
+        elif means is not None:
             law = _check_law(rewards)
-            _check_unit_means(law)
-            if means_error:
-                remedy = "give the estimates, an array or a file"
-                refuse("means_error", means_error, "given with means", remedy)
-            for name, number in (("agents", agents), ("arms", arms)):
-                if number is None:
-                    remedy = "give means, or both: such as agents=50, arms=100"
-                    refuse(name, UNSET, "given where each seed draws its means", remedy)
+            rows, means_error = _check_means(law, means, means_error, path)
+            rows, agents = _lay_out_rows("means", rows, 2, agents, fold=not means_error)
         else:
             law = _check_law(rewards)
-            try:
-                rows, means_error = _check_means(law, means, means_error)
-            except Refusal as error:
-                is_entry = path is not None and error.field.startswith("means[")
-                raise error.renamed(f"{path}: {error.field}") if is_entry else error from None
-            rows, agents = _lay_out_rows("means", rows, 2, agents, fold=not means_error)
+            _check_random(law, means_error, agents=agents, arms=arms)
         if rows is not None:
             if arms is not None and arms != rows.shape[1]:
                 refuse("arms", arms, f"{rows.shape[1]}, the columns of means", "leave it out")
             arms = rows.shape[1]
-        values: dict[str, object] = {"rewards": law, "means_error": means_error}
-        values |= {"agents": agents, "arms": arms, "spread": spread, "world": world}
-        values |= {"instance_gap": instance_gap, "presence": presence}
-        for name, specification in parameters_of(Problem).items():
-            object.__setattr__(self, name, specification.check(values[name]))
         digest = hashlib.sha256()
         for array in (rows, table):
             if array is not None:
                 array.setflags(write=False)
                 digest.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
-        values = {"means": rows, "probabilities": table, "_digest": digest.hexdigest()}
+        values: Record = {"agents": agents, "arms": arms, "spread": spread, "rewards": law}
+        values |= {"instance_gap": instance_gap, "world": world, "presence": presence}
+        values |= {"means_error": means_error}
+        values = {name: p.check(values[name]) for name, p in parameters_of(Problem).items()}
+        values |= {"means": rows, "probabilities": table, "_digest": digest.hexdigest()}
         for name, value in values.items():
             object.__setattr__(self, name, value)
         self._check()
@@ -315,57 +306,32 @@ class Problem(RandomMeans):
         return cls(agents=agents, levels=levels, probabilities=probabilities, presence=presence)
 
     @classmethod
-    def uniform(
-        cls,
-        agents: int,
-        arms: int,
-        rewards: RewardLaw | str | None = None,
-        world: World | str | None = None,
-        presence: Presence | str | None = None,
-    ) -> Problem:
+    def uniform(cls, agents: int, arms: int, *law: Any, **settings: Any) -> Problem:
         """`Problem` without means, by its older name."""
-        return cls(agents=agents, arms=arms, rewards=rewards, world=world, presence=presence)
+        return cls(agents=agents, arms=arms, **_name_settings("", law), **settings)
 
     @classmethod
     def heterogeneous(
-        cls,
-        agents: int,
-        arms: int,
-        spread: float = 1.0,
-        instance_gap: float | None = None,
-        rewards: RewardLaw | str | None = None,
-        world: World | str | None = None,
-        presence: Presence | str | None = None,
+        cls, agents: int, arms: int, spread: float = 1.0, *gap: Any, **settings: Any
     ) -> Problem:
         """`Problem` with ``spread``, by its older name."""
-        settings: Record = {"instance_gap": instance_gap, "world": world, "presence": presence}
-        return cls(agents=agents, arms=arms, spread=spread, rewards=rewards, **settings)
+        settings |= _name_settings("instance_gap ", gap)
+        return cls(agents=agents, arms=arms, spread=spread, **settings)
 
     @classmethod
     def with_gap(
-        cls,
-        agents: int,
-        arms: int,
-        instance_gap: float,
-        rewards: RewardLaw | str | None = None,
-        presence: Presence | str | None = None,
+        cls, agents: int, arms: int, instance_gap: float, *law: Any, **settings: Any
     ) -> Problem:
         """`Problem` with ``instance_gap``, by its older name."""
-        law, gap = rewards, instance_gap
-        return cls(agents=agents, arms=arms, instance_gap=gap, rewards=law, presence=presence)
+        settings |= _name_settings("", law) | {"instance_gap": instance_gap}
+        return cls(agents=agents, arms=arms, **settings)
 
     @classmethod
     def from_file(
-        cls,
-        path: str | PathLike[str],
-        agents: int | None = None,
-        rewards: RewardLaw | str | None = None,
-        presence: Presence | str | None = None,
-        means_error: float = 0.0,
+        cls, path: str | PathLike[str], agents: int | None = None, **settings: Any
     ) -> Problem:
         """`Problem` of a path, by its older name."""
-        file, error = check_path("means", path), means_error
-        return cls(file, agents, rewards=rewards, presence=presence, means_error=error)
+        return cls(check_path("means", path), agents, **settings)
 
     @property
     def drawn(self) -> bool:
@@ -526,13 +492,32 @@ def _refuse_given(owner: str, **values: object) -> None:
             refuse(name, value, f"left out with {owner}", "drop one")
 
 
-def _check_means(law: RewardLaw, means: object, means_error: object) -> tuple[np.ndarray, float]:
+def _name_settings(first: str, values: Sequence[object]) -> Record:
+    """Returns settings that older names take by position."""
+    return dict(zip(f"{first}rewards world presence".split(), values, strict=False))
+
+
+def _check_random(law: RewardLaw, means_error: object, **sizes: object) -> None:
+    """Refuses what does not go with means that each seed draws."""
+    _check_unit_means(law)
+    if means_error:
+        refuse("means_error", means_error, "given with means", "give the estimates, too")
+    for name, number in sizes.items():
+        if number is None:
+            remedy = "give means, or both: such as agents=50, arms=100"
+            refuse(name, UNSET, "given where each seed draws its means", remedy)
+
+
+def _check_means(
+    law: RewardLaw, means: object, means_error: object, path: object
+) -> tuple[np.ndarray, float]:
     """Returns the array of means, checked with the law around them, and their error."""
     array = _check_array("means", means, (1, 2), "[arm] or [agent, arm]")
     bad = ~((array >= law.low) & (array <= law.high) & np.isfinite(array))
     bounded = math.isfinite(law.sensitivity)
     allowed = f"in [{law.low:g}, {law.high:g}]" if bounded else "a finite number"
-    _refuse_entry("means", array, bad, allowed, "give the mean reward of each arm")
+    name = "means" if path is None else f"{path}: means"
+    _refuse_entry(name, array, bad, allowed, "give the mean reward of each arm")
     remedy = parameters_of(Problem)["means_error"].remedy
     error = real("means_error", means_error, 0.0, min(law.sensitivity, _MOST_ERROR), remedy)
     width = normal.LARGEST * error
