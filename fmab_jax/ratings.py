@@ -103,7 +103,7 @@ class ObservedRatings:
         return np.array([*self.arm_labels, "undecided"], object)[places]
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
-        """Writes the problem as an NPZ file that `Problem.from_file` reads to an equal problem.
+        """Writes the problem as an NPZ file that `Problem` reads to an equal problem.
 
         The file also holds the labels and the counts, under ``agent_labels``, ``arm_labels`` and
         ``counts``.

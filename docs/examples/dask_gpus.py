@@ -40,7 +40,7 @@ def main() -> None:
     with one_worker_per_gpu(sys.argv[1:] or ["0"]) as cluster, Client(cluster) as client:
         data = fmab.sweep(
             fmab.dec_ucb,
-            fmab.Problem.uniform(agents=50, arms=100),
+            fmab.Problem(agents=50, arms=100),
             graph=["ring", "star", "complete"],
             horizon=10**5,
             seeds=1000,

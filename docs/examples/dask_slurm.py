@@ -41,7 +41,7 @@ def main() -> None:
         cluster.adapt(minimum_jobs=1, maximum_jobs=16)
         data = fmab.sweep(
             fmab.cdp_mab,
-            fmab.Problem.uniform(agents=50, arms=100),
+            fmab.Problem(agents=50, arms=100),
             epsilon=[0.1, 0.3, 0.5, 1],
             rounds=[None, 2, 3],
             horizon=10**6,

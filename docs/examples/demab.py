@@ -59,7 +59,7 @@ class DEMAB(Private):
         In a round every agent sends the server an arm with its mean, and how many arms it has left.
 
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.simulate(DEMAB(), problem, horizon=10**5, seeds=20)
         >>> bool((data.links.sel(meter="server")[:, -1] == 5 * data.rounds_made).all())
         True

@@ -17,7 +17,7 @@ class CDP(OverServer, PaperElimination):
 
     Example:
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.simulate(fmab.cdp_mab(1.0), problem, horizon=10**4, seeds=20)
         >>> bool((data.links.sel(meter="server")[:, -1] == 5 * data.rounds_made).all())
         True

@@ -70,7 +70,7 @@ class DDUCB(Consensus):
         After the first ten slots, each of the five edges of a ring has a link in every slot:
 
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.simulate(fmab.dducb(graph="ring"), problem, horizon=10**4, seeds=20)
         >>> data.links.sel(meter="peer")[:, -1].mean().item()
         49950.0

@@ -45,7 +45,7 @@ class DecUCB(Consensus):
         After the first ten slots, each of the five edges of a ring has a link in every slot:
 
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.simulate(fmab.dec_ucb(graph="ring"), problem, horizon=10**4, seeds=20)
         >>> data.links.sel(meter="peer")[:, -1].mean().item()
         49950.0

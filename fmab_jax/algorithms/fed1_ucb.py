@@ -24,7 +24,7 @@ class Fed1UCB(Elimination):
 
     Example:
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.simulate(fmab.fed1_ucb(pulls=100), problem, horizon=10**4, seeds=20)
         >>> bool((data.links.sel(meter="server")[:, -1] == 5 * data.rounds_made).all())
         True

@@ -49,7 +49,7 @@ class GosInE(Recommending):
         Phases end at slots 1, 8, 27, ..., 9261: that is 21 of them, with one link of each agent:
 
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.simulate(fmab.gosine(graph="ring"), problem, horizon=10**4, seeds=20)
         >>> data.rounds_made.mean().item(), data.links.sel(meter="peer")[:, -1].mean().item()
         (21.0, 105.0)

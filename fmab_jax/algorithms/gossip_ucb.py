@@ -68,7 +68,7 @@ class GossipUCB(OnGraph):
         After the first ten slots, one pair of neighbours has a link in every slot:
 
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> algorithm = fmab.gossip_ucb(graph="ring", radius="scaled")
         >>> data = fmab.simulate(algorithm, problem, horizon=10**4, seeds=20)
         >>> data.links.sel(meter="gossip")[:, -1].mean().item()

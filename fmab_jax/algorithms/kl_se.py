@@ -30,7 +30,7 @@ class KLSE(LikelihoodElimination):
         Two agents of five report in a round. A run leaks epsilon, not N epsilon.
 
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> algorithm = fmab.kl_se(0.5, participation=0.4)
         >>> data = fmab.simulate(algorithm, problem, horizon=10**4, seeds=20)
         >>> bool((data.links.sel(meter="server")[:, -1] == 2 * data.rounds_made).all())

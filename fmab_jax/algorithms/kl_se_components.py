@@ -18,7 +18,7 @@ class KLSEComponents(OverComponents, LikelihoodElimination):
         Two components, of two and of three agents. Each has a sink that reports to the server.
 
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> algorithm = fmab.kl_se_components(1.0, components="2,3")
         >>> data = fmab.simulate(algorithm, problem, horizon=10**4, seeds=20)
         >>> bool((data.links.sel(meter="server")[:, -1] == 2 * data.rounds_made).all())

@@ -19,7 +19,7 @@ class KLSEGraph(OverGraph, LikelihoodElimination):
         A ring of five has a diameter of 2 and 5 edges. A round costs 10 links, and waits a slot.
 
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> algorithm = fmab.kl_se_graph(1.0, graph="ring")
         >>> data = fmab.simulate(algorithm, problem, horizon=10**4, seeds=20)
         >>> bool((data.links.sel(meter="bound")[:, -1] == 10 * data.rounds_made).all())

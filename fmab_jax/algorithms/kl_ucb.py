@@ -48,7 +48,7 @@ class KLUCB(Pooled):
 
     Example:
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.simulate(fmab.kl_ucb(pooled=True), problem, horizon=10**4, seeds=20)
         >>> bool(data.regret[:, -1].mean() < 1000)
         True

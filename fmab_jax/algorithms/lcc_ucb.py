@@ -52,7 +52,7 @@ class LCCUCB(Recommending):
         Seven epochs fit into the horizon. Each ends with a link for every pair of agents.
 
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.simulate(fmab.lcc_ucb(), problem, horizon=10**4, seeds=20)
         >>> data.rounds_made.mean().item(), data.links.sel(meter="peer")[:, -1].mean().item()
         (7.0, 70.0)

@@ -35,7 +35,7 @@ class LDPUCB(Private, Pooled):
         Pooled, a server hears what every agent releases in every slot:
 
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.simulate(fmab.ldp_ucb(1.0, pooled=True), problem, horizon=10**4, seeds=20)
         >>> data.links.sel(meter="server")[:, -1].mean().item()
         50000.0

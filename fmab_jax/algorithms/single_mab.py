@@ -14,7 +14,7 @@ class Single(PaperElimination):
         Without a server, agents have more regret on the same seeds:
 
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> alone = fmab.simulate(fmab.single_mab(1.0), problem, horizon=10**4, seeds=20)
         >>> central = fmab.simulate(fmab.cdp_mab(1.0), problem, horizon=10**4, seeds=20)
         >>> bool((alone.regret[:, -1] > central.regret[:, -1]).all())

@@ -27,7 +27,7 @@ class UCB1(Pooled):
         Pooled, every slot costs a link of each agent:
 
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.simulate(fmab.ucb1(pooled=True), problem, horizon=10**4, seeds=20)
         >>> data.links.sel(meter="server")[:, -1].mean().item()
         50000.0

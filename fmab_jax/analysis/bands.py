@@ -106,7 +106,7 @@ def confidence_band(
 
     Example:
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.simulate(fmab.cdp_mab(1.0), problem, horizon=10**4, seeds=20)
         >>> band = fmab.confidence_band(data.regret, level=0.95)
         >>> bool((fmab.confidence_band(data.regret, kind="pointwise").upper <= band.upper).all())
@@ -191,7 +191,7 @@ def paired_difference(
 
     Example:
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> more = fmab.simulate(fmab.cdp_mab(0.1), problem, horizon=10**4, seeds=20)
         >>> less = fmab.simulate(fmab.cdp_mab(1.0), problem, horizon=10**4, seeds=20)
         >>> band = fmab.paired_difference(more.regret, less.regret)

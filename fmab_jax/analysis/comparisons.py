@@ -83,7 +83,7 @@ def compare(
 
     Example:
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> noisy, quiet = (
         ...     fmab.simulate(fmab.cdp_mab(epsilon), problem, horizon=10**4, seeds=20)
         ...     for epsilon in (0.1, 1)
@@ -138,7 +138,7 @@ def compare_all(
 
     Example:
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.sweep("cdp", problem, epsilon=[0.02, 1], horizon=10**4, seeds=20)
         >>> (found,) = fmab.compare_all(data)
         >>> found.first, found.second, found.method, bool(found.p_value < 0.05)

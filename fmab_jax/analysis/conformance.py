@@ -66,7 +66,7 @@ def check_algorithm(
     remedy = "give fewer slots T: each is recorded once"
     horizon = count("horizon", horizon, 1, MAX_POINTS - 1, remedy)
     runs = count("runs", runs, 8, 10**6, "give how often the reference runs")
-    problem = Problem.uniform(5, 7) if problem is None else problem
+    problem = Problem(agents=5, arms=7) if problem is None else problem
     check_types(algorithm, problem)
     if reference is not None and not callable(reference):
         refuse("reference", reference, "a function, or None", "see help(fmab_jax.check_algorithm)")

@@ -213,7 +213,7 @@ def communication_cost(
         Every completed round costs five links to the server, at 2 each:
 
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.simulate(fmab.cdp_mab(1.0), problem, horizon=10**4, seeds=20)
         >>> cost = fmab.communication_cost(data, server_price=2, peer_price=1)
         >>> bool((cost[:, -1] == 10 * data.rounds_made).all())

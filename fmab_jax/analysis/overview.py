@@ -74,7 +74,7 @@ def show(
 
     Example:
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.sweep(fmab.cdp_mab, problem, epsilon=[0.1, 1], horizon=10**4, seeds=20)
         >>> shown = fmab.show(fmab.table(data), ["epsilon", "leak_messages", "seeds"])
         >>> print(shown.to_string(index=False))

@@ -105,7 +105,7 @@ def table(
 
     Example:
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.sweep(fmab.cdp_mab, problem, epsilon=[0.1, 1], horizon=10**4, seeds=20)
         >>> frame = fmab.table(data)
         >>> frame.query("leak_messages <= 2 and links_max <= 400").epsilon.tolist()
@@ -237,7 +237,7 @@ def final_table(
 
     Example:
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.sweep(fmab.cdp_mab, problem, epsilon=[0.1, 1], horizon=10**4, seeds=20)
         >>> table = fmab.final_table(data)
         >>> table.regret.dims, bool((table.regret_lower < table.regret).all())
@@ -401,7 +401,7 @@ def add_leaks(data: xr.Dataset, views: Sequence[str] = VIEWS) -> xr.Dataset:
 
     Example:
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.sweep(fmab.cdp_mab, problem, epsilon=[0.1, 1], horizon=10**4, seeds=20)
         >>> data.leak_messages.values.tolist(), data.leak_messages_delta.values.tolist()
         ([0.5, 5.0], [0.0, 0.0])

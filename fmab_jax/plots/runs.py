@@ -76,7 +76,7 @@ def plot_runs(
 
     Example:
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.simulate(fmab.cdp_mab(1.0), problem, horizon=10**4, seeds=20)
         >>> figure = fmab.plot_runs({"epsilon = 1": data})
         >>> len(figure.axes)
@@ -197,7 +197,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], overwrite: bool = 
     Example:
         >>> import tempfile
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.simulate(fmab.cdp_mab(1.0), problem, horizon=10**4, seeds=20)
         >>> fmab.save_figure(fmab.plot_runs(data), tempfile.mkdtemp() + "/run.pdf").name
         'run.pdf'

@@ -86,7 +86,7 @@ def write_report(
     Example:
         >>> import os, tempfile
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.simulate(fmab.cdp_mab(1), problem, horizon=10**4, seeds=20)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = fmab.write_report(data, os.path.join(folder, "report.html"))

@@ -272,7 +272,7 @@ def check_types(algorithm: object, problem: object) -> None:
         remedy = "call one with its parameters, such as fmab_jax.cdp_mab(epsilon=1)"
         refuse("algorithm", algorithm, "an fmab_jax Algorithm", remedy)
     if not isinstance(problem, Problem):
-        remedy = "make one, such as fmab_jax.Problem.uniform(agents=5, arms=10)"
+        remedy = "make one, such as fmab_jax.Problem(agents=5, arms=10)"
         refuse("problem", problem, "an fmab_jax Problem", remedy)
     check_frozen_class(type(algorithm), algorithm.name or "a family")
 

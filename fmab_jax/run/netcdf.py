@@ -42,7 +42,7 @@ def save(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = Fa
     Example:
         >>> import tempfile
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.simulate(fmab.cdp_mab(1.0), problem, horizon=10**4, seeds=20)
         >>> fmab.save(data, tempfile.mkdtemp() + "/run.nc").name
         'run.nc'

@@ -300,7 +300,7 @@ def sweep(
 
     Example:
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.sweep(fmab.cdp_mab, problem, epsilon=[0.1, 1], horizon=10**4, seeds=20)
         >>> data.regret.dims, data.epsilon.values.tolist()
         (('epsilon', 'seed', 'time'), [0.1, 1.0])
@@ -365,7 +365,7 @@ def simulate(
 
     Example:
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.simulate(fmab.cdp_mab(1.0), problem, horizon=10**4, seeds=20)
         >>> data.regret.sizes["seed"], data.regret.sizes["time"], int(data.best_arm_lost.sum())
         (20, 100, 0)

@@ -51,7 +51,7 @@ def export(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = 
     Example:
         >>> import tempfile
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.simulate(fmab.cdp_mab(1.0), problem, horizon=10**4, seeds=20)
         >>> path = fmab.export(data, tempfile.mkdtemp() + "/run.csv")
         >>> len(path.read_text().splitlines())  # a header, and a line for each seed and slot

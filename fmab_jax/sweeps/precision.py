@@ -75,7 +75,7 @@ def until_precise(relative: float, *, level: float = 0.95, max_seeds: int = 10**
 
         >>> import fmab_jax as fmab
         >>> data = fmab.sweep(
-        ...     fmab.cdp_mab, fmab.Problem.uniform(agents=5, arms=10), epsilon=[0.1, 1],
+        ...     fmab.cdp_mab, fmab.Problem(agents=5, arms=10), epsilon=[0.1, 1],
         ...     horizon=10**4, seeds=20, keep="summary",
         ...     until=fmab.until_precise(relative=0.005, max_seeds=40),
         ... )

@@ -67,7 +67,7 @@ def open_sweep(
     Example:
         >>> import tempfile
         >>> import fmab_jax as fmab
-        >>> problem, folder = fmab.Problem.uniform(agents=5, arms=10), tempfile.mkdtemp() + "/eps"
+        >>> problem, folder = fmab.Problem(agents=5, arms=10), tempfile.mkdtemp() + "/eps"
         >>> data = fmab.sweep(
         ...     fmab.cdp_mab, problem, epsilon=[0.1, 1], horizon=10**4, seeds=20, store=folder
         ... )
@@ -108,7 +108,7 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
     Example:
         >>> import tempfile
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.simulate(fmab.cdp_mab(1.0), problem, horizon=10**4, seeds=20)
         >>> path = fmab.save(data, tempfile.mkdtemp() + "/run.nc")
         >>> bool((fmab.load(path).regret == data.regret).all())

@@ -90,7 +90,7 @@ class Elimination(Equations, Algorithm):
         ...         deviation = jnp.sqrt(mean * (1.0 - mean))
         ...         width = deviation * aggregate.radius + aggregate.precomputed
         ...         return aggregate.best - mean >= width
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.simulate(Oracle(rounds=3), problem, horizon=10**4, seeds=20)
         >>> int(data.rounds_made.max()), int(data.links.sel(meter="server").max())
         (3, 15)

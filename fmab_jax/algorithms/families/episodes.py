@@ -99,7 +99,7 @@ class Episodes(Algorithm):
         ...     def learn(state, pulls, rewards, noise, episode, params):
         ...         told = rewards + noise / params["epsilon"]
         ...         return state._replace(pulls=state.pulls + pulls, sums=state.sums + told)
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.simulate(Doubling(), problem, horizon=10**4, seeds=20)
         >>> bool((data.links.sel(meter="server")[:, -1] == 5 * data.rounds_made).all())
         True

@@ -104,7 +104,7 @@ class IndexPolicy(Algorithm):
         ...     @staticmethod
         ...     def communicate(state, slot, params):
         ...         return state._replace(advice=Advised.commit(state)[slot.random_neighbour()])
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.simulate(Advised(), problem, horizon=10**3, seeds=20)
         >>> data.rounds_made.mean().item(), data.links.sel(meter="peer")[:, -1].mean().item()
         (10.0, 50.0)

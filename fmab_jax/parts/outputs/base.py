@@ -285,7 +285,7 @@ class Output:
         ...     "arms_tried", "arms that were pulled", "arms",
         ...     lambda record: (record["pulls"] > 0).sum(-1), accumulators=PULLS.accumulators,
         ... )
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.simulate(fmab.cdp_mab(1.0), problem, 10**4, 20, outputs=[tried])
         >>> float(data.arms_tried.min())
         10.0
@@ -372,7 +372,7 @@ class Reduce(Output):
         ...     finish=lambda state: state,
         ...     over=(("threshold", thresholds),),
         ... )
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.sweep(
         ...     fmab.cdp_mab, problem, horizon=10**4, seeds=20, keep="summary",
         ...     epsilon=[0.5, 1.0], outputs=[above],

@@ -19,7 +19,7 @@ class Absent(Presence):
 
     Example:
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10, presence=fmab.Absent(0.2))
+        >>> problem = fmab.Problem(agents=5, arms=10, presence=fmab.Absent(0.2))
         >>> problem.presence.text()
         'absent:0.2'
     """
@@ -45,7 +45,7 @@ class Late(Absent):
 
     Example:
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10, presence=fmab.Late(0.2))
+        >>> problem = fmab.Problem(agents=5, arms=10, presence=fmab.Late(0.2))
         >>> problem.presence.text()
         'late:0.2'
     """

@@ -66,7 +66,7 @@ class Presence(Variant):
         ...     def is_heard(self, occasion, agent):
         ...         decade = (occasion.number // 10 + 1).astype("uint32")
         ...         return keys.uniform(*occasion.words, agent, decade) >= self.share
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10, presence=Asleep(0.5))
+        >>> problem = fmab.Problem(agents=5, arms=10, presence=Asleep(0.5))
         >>> data = fmab.simulate(fmab.ucb1(pooled=True), problem, horizon=1000, seeds=20)
         >>> problem.presence.text(), bool((data.links[:, -1] < 5000).all())
         ('asleep:0.5', True)

@@ -21,7 +21,7 @@ class Corrupted(Presence):
 
     Example:
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10, presence="corrupted:0.2")
+        >>> problem = fmab.Problem(agents=5, arms=10, presence="corrupted:0.2")
         >>> problem.presence
         Corrupted(probability=0.2)
     """

@@ -20,7 +20,7 @@ class Links(Presence):
 
     Example:
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10, presence=fmab.Links(0.3))
+        >>> problem = fmab.Problem(agents=5, arms=10, presence=fmab.Links(0.3))
         >>> problem.presence.text()
         'links:0.3'
     """

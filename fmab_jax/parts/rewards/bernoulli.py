@@ -27,7 +27,7 @@ class Bernoulli(Law):
 
     Example:
         >>> import fmab_jax as fmab
-        >>> fmab.Problem.uniform(agents=5, arms=10).rewards == fmab.Bernoulli()
+        >>> fmab.Problem(agents=5, arms=10).rewards == fmab.Bernoulli()
         True
         >>> fmab.Bernoulli().sensitivity
         1.0

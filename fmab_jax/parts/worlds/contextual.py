@@ -44,7 +44,7 @@ class ContextualWorld(World):
         ...     def contexts(self, words, slot, agents, arms):
         ...         lane = keys.lanes(agents, jnp.arange(arms, dtype=jnp.uint32), arms)
         ...         return jax.nn.one_hot((3.0 * keys.uniform(*words, lane)).astype(jnp.int32), 3)
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10, world=Categories())
+        >>> problem = fmab.Problem(agents=5, arms=10, world=Categories())
         >>> data = fmab.simulate(fmab.ucb1(), problem, horizon=1000, seeds=20)
         >>> bool(data.regret.max() > 0.0), "chosen_arm" in data
         (True, False)

@@ -22,7 +22,7 @@ class Drifting(World):
 
     Example:
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10, world=fmab.Drifting(changes=3))
+        >>> problem = fmab.Problem(agents=5, arms=10, world=fmab.Drifting(changes=3))
         >>> problem.world.text(), problem.world.segments
         ('drifting:3', 4)
     """

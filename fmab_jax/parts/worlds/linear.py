@@ -23,7 +23,7 @@ class Linear(ContextualWorld):
 
     Example:
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10, world=fmab.Linear(5))
+        >>> problem = fmab.Problem(agents=5, arms=10, world=fmab.Linear(5))
         >>> problem.world.text(), problem.world.dimension
         ('linear:5', 5)
     """
