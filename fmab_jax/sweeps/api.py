@@ -103,6 +103,8 @@ class Study(Design):
         ('epsilon', 'seed', 'time')
     """
 
+    run = run
+
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
         """Reads a study file (.toml).
@@ -193,31 +195,6 @@ class Study(Design):
             return study_file.write_plain(parameter, parameter.kind.plain(parameter.check(value)))
         return value
 
-    def run(
-        self,
-        store: str | os.PathLike[str] | None = None,
-        *,
-        worker: object = None,
-        client: Client | None = None,
-        allow_changes: Collection[str] = (),
-        chunk: int | None = None,
-        batch: int | None = None,
-        devices: Sequence[jax.Device] | None = None,
-        progress: Progress | bool | None = None,
-    ) -> xr.Dataset:
-        """Runs the study; arguments, results and errors as in `sweep`."""
-        return run(
-            self,
-            store=store,
-            worker=worker,
-            client=client,
-            allow_changes=allow_changes,
-            chunk=chunk,
-            batch=batch,
-            devices=devices,
-            progress=progress,
-        )
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Design) and self.hash == other.hash
 
@@ -305,7 +282,8 @@ def sweep(
         >>> data.regret.dims, data.epsilon.values.tolist()
         (('epsilon', 'seed', 'time'), [0.1, 1.0])
     """
-    return Study(algorithm, problem, horizon=horizon, seeds=seeds, **study).run(
+    return run(
+        Study(algorithm, problem, horizon=horizon, seeds=seeds, **study),
         store,
         worker=worker,
         client=client,

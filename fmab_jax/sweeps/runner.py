@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 def run(
     study: Design,
-    *,
     store: str | os.PathLike[str] | None = None,
+    *,
     worker: object = None,
     client: Client | None = None,
     allow_changes: Collection[str] = (),

@@ -179,7 +179,7 @@ def test_older_files_are_replaced_only_on_request(folder, asked, capsys):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_describes_and_its_examples_parse(command, folder, capsys):
     """Would catch examples that rot, a command without any, or options without a description."""
-    for name in ("my_ucb.py", "mine.py"):
+    for name in ("my_ucb.py", "mine.py", "my_noise.py"):
         Path(name).write_text(PLUGIN)
     out, err = said(capsys, f"{command.replace('STUDY.toml', 'study.toml')} --help")
     assert err == ""

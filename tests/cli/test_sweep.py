@@ -185,7 +185,8 @@ def test_export_writes_what_was_swept(eps, capsys):
         "export half x.nc": "half: must be finished; it lacks at least 40 trials",
         f"{GRID.replace('0.5 none', '0.1 0.3')} --out eps": "--epsilon [0.1, 0.3]: must be "
         "[0.5, None], as in the store eps; ",
-        f"{GRID} --agents 5 --out eps": "--agents [4, 5]: must be 4, as in the store eps; ",
+        f"{GRID.replace('--agents 4', '--agents 4 5')} --out eps": "--agents [4, 5]: must be 4, as "
+        "in the store eps; ",
         f"{GRID} --root-seed 1 --out eps": "--root-seed 1: must be 0, as in the store eps; "
         "... or allow_changes=['root_seed'] (--allow-changes root_seed)",
     }.items(),
@@ -393,7 +394,11 @@ def test_a_long_run_says_how_to_keep_it(folder, capsys, monkeypatch):
 
     monkeypatch.setattr(threading.Timer, "start", start)
     monkeypatch.setattr(runner, "run", run)
-    _, err = said(capsys, f"run {PLAY} --seeds 4 --arms 4 --no-figure --no-data")
-    line = "running 2 configurations x 4 seeds; fmab run keeps nothing until it ends: "
+    _, err = said(
+        capsys, f"run {PLAY.replace('--arms 3', '--arms 3 4')} --seeds 4 --no-figure --no-data"
+    )
+    line = (
+        "running 2 configurations x 4 seeds, or compiling; fmab run keeps nothing until it ends: "
+    )
     line += "fmab sweep with the same options and --out FOLDER keeps all trials\n"
     assert err == line and timers[0].finished.is_set()
