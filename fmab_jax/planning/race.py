@@ -111,23 +111,23 @@ class Verdict(NamedTuple):
         end: Why the race ended.
     """
 
-    winner: int
-    keeps: bool
-    holds: bool
-    within: float
-    survivors: tuple[int, ...]
-    rivals: tuple[int, ...]
-    near: tuple[int, ...]
-    waiting: tuple[int, ...]
-    infeasible: tuple[int, ...]
-    unshown: tuple[int, ...]
     seeds: tuple[int, ...]
     means: tuple[float, ...]
     looks: int
-    rare: float
-    tail: Tail | None
-    missing: int
-    end: End
+    infeasible: tuple[int, ...]
+    unshown: tuple[int, ...]
+    waiting: tuple[int, ...]
+    winner: int = -1
+    keeps: bool = False
+    holds: bool = False
+    within: float = math.inf
+    survivors: tuple[int, ...] = ()
+    rivals: tuple[int, ...] = ()
+    near: tuple[int, ...] = ()
+    rare: float = math.inf
+    tail: Tail | None = None
+    missing: int = 0
+    end: End = End.SEEDS
 
 
 Observe = Callable[[Sequence[int], int], Sequence[Sample]]
@@ -324,25 +324,8 @@ class _State:
         ran = [i for i in ran if i not in spent] or ran
         unshown = tuple(i for i in spent if i not in ran)
         fresh = [i for i in range(count) if not self.has_run(i) and not breaks[i]]
-        verdict = Verdict(
-            winner=-1,
-            keeps=False,
-            holds=False,
-            within=math.inf,
-            survivors=(),
-            rivals=(),
-            near=(),
-            waiting=tuple(fresh),
-            infeasible=tuple(i for i in range(count) if breaks[i]),
-            unshown=unshown,
-            seeds=tuple(seeds),
-            means=tuple(means),
-            looks=looks,
-            rare=math.inf,
-            tail=None,
-            missing=0,
-            end=End.SEEDS,
-        )
+        infeasible = tuple(i for i in range(count) if breaks[i])
+        verdict = Verdict(tuple(seeds), tuple(means), looks, infeasible, unshown, tuple(fresh))
         if not ran:
             return verdict, {}
         winner = self._choose_winner(ran)

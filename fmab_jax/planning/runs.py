@@ -19,14 +19,9 @@ from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis.bands import student_critical
 from fmab_jax.analysis.budgets import find_tail, read_spending
 from fmab_jax.errors import Refusal, refuse
-from fmab_jax.planning.bounds import (
-    Tail,
-    bound_tail,
-    count_first_pulls,
-    draw_gaps,
-    find_least_regret,
-)
+from fmab_jax.planning.bounds import Tail, bound_tail
 from fmab_jax.planning.candidates import Candidate
+from fmab_jax.planning.least import count_first_pulls, draw_gaps, find_least_regret
 from fmab_jax.planning.question import FIRST_SEEDS, Question, Spending
 from fmab_jax.planning.race import Sample, list_sizes
 from fmab_jax.run import compilation, resources

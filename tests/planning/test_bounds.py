@@ -10,9 +10,10 @@ import pytest
 
 import fmab_jax as fmab
 from fmab_jax.parts.exchanges import server
-from fmab_jax.planning import bounds
-from fmab_jax.planning.bounds import bound_tail, count_first_pulls, draw_gaps, find_least_regret
+from fmab_jax.planning import bounds, least, theorem5
+from fmab_jax.planning.bounds import bound_tail
 from fmab_jax.planning.candidates import list_candidates
+from fmab_jax.planning.least import count_first_pulls, draw_gaps, find_least_regret
 from fmab_jax.planning.question import Question
 from fmab_jax.run.configs import bind
 
@@ -60,7 +61,7 @@ def chances(n, m, b, pairs, offset, epsilon, mean, best):
 def test_chances_of_staying_cover_those_of_single_instances(values):
     """Would catch a wrong term of P in theorem 5 (c), and cells that miss the worst means."""
     config = bind(fmab.kl_se(2.0, **values), DRAWN, T)
-    table = bounds._plan_likelihood(config)
+    table = theorem5.plan_likelihood(config)
     r = np.arange(1, len(table.rewards) + 1)
     pulls = table.pulls[:-1]
     share = {"secure": 1, "participation": 2 * r, "split": None}.get(next(iter(values), ""), 5 * r)
@@ -79,7 +80,7 @@ def test_chances_of_staying_cover_those_of_single_instances(values):
     assert np.allclose(table.radius, np.log(5 * r * (r + 1) * T))
 
     gaps = np.array([0.15, 0.4, 0.7])
-    staying, leading = bounds._bound_staying(table, gaps)
+    staying, leading = theorem5.bound_staying(table, gaps)
     ratios = []
     for i, gap in enumerate(gaps):
         # Where the chance is first small, between epochs that tell nothing or everything.
@@ -112,13 +113,13 @@ def test_chances_of_staying_cover_those_of_single_instances(values):
 
 def test_chances_fall_with_the_gap(monkeypatch):
     """Would catch a grid whose cells take the value of the wrong end."""
-    table = bounds._plan_likelihood(bind(fmab.kl_se(1.0), DRAWN, T))
+    table = theorem5.plan_likelihood(bind(fmab.kl_se(1.0), DRAWN, T))
     gaps = np.geomspace(0.01, 0.99, 40)
-    for values in bounds._bound_staying(table, gaps):
+    for values in theorem5.bound_staying(table, gaps):
         assert (np.diff(values, axis=1) <= 1e-9).all()
     fine = tail_of(fmab.kl_se(1.0)).limit
-    monkeypatch.setattr(bounds, "_GAP_RATIO", 2.0)
-    assert bounds._bound_likelihood(bind(fmab.kl_se(1.0), DRAWN, T), 1.0).limit > fine
+    monkeypatch.setattr(theorem5, "_GAP_RATIO", 2.0)
+    assert theorem5.bound_likelihood(bind(fmab.kl_se(1.0), DRAWN, T), 1.0)[0] > fine
 
 
 # Those of one group share a program.
@@ -173,19 +174,19 @@ def test_waits_and_budgets_and_left_over_slots_raise_the_limit():
     plain, waiting = (
         tail_of(x).limit for x in (fmab.kl_se(2.0), fmab.kl_se_graph(2.0, graph="ring"))
     )
-    table = bounds._plan_likelihood(bind(fmab.kl_se(2.0), DRAWN, T))
+    table = theorem5.plan_likelihood(bind(fmab.kl_se(2.0), DRAWN, T))
     rounds = len(table.rewards) + 1
     # A ring of five waits a slot.
     assert waiting == pytest.approx(plain + 5 * rounds)
     config = bind(fmab.kl_se(2.0, rounds=4), DRAWN, 10 * T)
-    table = bounds._plan_likelihood(config)
+    table = theorem5.plan_likelihood(config)
     assert len(table.rewards) == 4 and table.pulls[-1] == table.pulls[-2]
     # A gap that a lead may well have costs all slots, far more than all epochs do.
-    leading, lost = bounds._bound_staying(table, np.array([0.1]))[1][-1], 5 * 10 * T * 0.1
+    leading, lost = theorem5.bound_staying(table, np.array([0.1]))[1][-1], 5 * 10 * T * 0.1
     assert leading > 0.1 and 4 * 5 * table.pulls[-1] < 0.5 * lost
-    assert bounds._bound_likelihood(config, 1.0).limit > lost
+    assert theorem5.bound_likelihood(config, 1.0)[0] > lost
     split = bind(fmab.kl_se(2.0, split=True), DRAWN, T)
-    table = bounds._plan_likelihood(split)
+    table = theorem5.plan_likelihood(split)
     assert bound_tail(split).limit > 4 * (len(table.rewards) + 1)
 
 
@@ -193,7 +194,7 @@ def test_a_failure_costs_all_agents():
     """Would catch an excess without the chance that the best arm is lost."""
     for failure in (1e-3, 1e-4):
         config = bind(fmab.kl_se(2.0, failure=failure), DRAWN, T)
-        rounds = len(bounds._plan_likelihood(config).rewards)
+        rounds = len(theorem5.plan_likelihood(config).rewards)
         lost = failure * 4 / 5 * rounds / (rounds + 1) * 5 * T
         # The rest is for arms that stay longer than the limit has it.
         assert lost < bound_tail(config).excess <= 2.0 * max(lost, 1.0)
@@ -370,6 +371,6 @@ def test_gaps_are_those_of_simulated_instances(problem, monkeypatch):
         means = problem.fixed(seed, 9).means.mean(axis=0)
         assert np.allclose(found[seed], means.max() - means, atol=1e-12)
     config = bind(fmab.ucb1(), problem, 100)
-    monkeypatch.setattr(bounds, "_MOST_GAPS", 4 * problem.arms * 16)
+    monkeypatch.setattr(least, "_MOST_GAPS", 4 * problem.arms * 16)
     assert np.array_equal(draw_gaps(config, 9, 11), found)
     assert draw_gaps(problem, 9, 0).shape == (0, problem.arms)
