@@ -1,52 +1,54 @@
-"""One self-contained HTML file: semantic, printable, readable without scripts or a network."""
+"""One self-contained HTML file of everything that results say."""
 
 from __future__ import annotations
 
-import base64
-import functools
-import hashlib
+import itertools
 import math
 import os
-import re
-from collections.abc import Mapping, Sequence
-from importlib import resources
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import xarray as xr
 
-from fmab_jax import __version__
-from fmab_jax.analysis import budgets, costs, privacy, questions, statements
-from fmab_jax.analysis.statements import Comparison
-from fmab_jax.analysis.words import write_short
-from fmab_jax.errors import Refusal, real, refuse
+from fmab_jax.analysis import comparisons, costs, privacy, questions, words
+from fmab_jax.analysis.overview import show
+from fmab_jax.analysis.statements import Comparison, count_verdicts
+from fmab_jax.analysis.tables import check_result, final_table, table
+from fmab_jax.errors import Refusal, format_quantity, real, refuse
 from fmab_jax.files import check_path, refuse_taken, whole_file
+from fmab_jax.planning.answers import read_document
 from fmab_jax.plots import captions
-from fmab_jax.reports import content
-from fmab_jax.reports.content import Cell, Content
-from fmab_jax.run.attributes import LONGEST
+from fmab_jax.plots.parameters import plot_parameter
+from fmab_jax.plots.runs import plot_runs, select_cells
+from fmab_jax.reports import plan_page
+from fmab_jax.reports.blocks import (
+    write_code,
+    write_facts,
+    write_figure,
+    write_list,
+    write_note,
+    write_page,
+    write_table,
+)
+from fmab_jax.run.attributes import LONGEST, json_attr
+from fmab_jax.sweeps import study_file
 from fmab_jax.sweeps.results import read
-
-if TYPE_CHECKING:
-    import jinja2
 
 _Source = str | os.PathLike[str] | xr.Dataset
 Sources = _Source | Sequence[_Source] | Mapping[str, _Source]
+Results = Mapping[str, xr.Dataset]
+Prices = Mapping[str, Any]
 
-# Rows of a table on the page; the sentence below it says what is left out.
-_MOST_ROWS = 300
-# A sentence for each comparison, of so many at the top.
+# Configurations and comparisons of one report, and rows of a table.
+_MOST_CELLS, _MOST_COMPARED, _MOST_ROWS = 1000, 40, 300
+# Comparisons at the top.
 _HEADLINES = 4
-
-
-class Table(NamedTuple):
-    """A table."""
-
-    caption: str  # above it
-    heads: Sequence[str]  # of the columns
-    rows: Sequence[Sequence[str]]
-    first: int = 1  # how many cells of a row are its headings
-    kind: str = ""  # its class in a page: "words" of texts, "sortable" by the script
+# Curves that one picture can tell apart; pictures of a grid's third parameter.
+_MOST_CURVES, _MOST_PANELS = 8, 4
 
 
 def write_report(
@@ -62,7 +64,7 @@ def write_report(
     """Writes one self-contained HTML page about results: figures, tables, comparisons, ledger.
 
     The page needs no network and makes no request. Its bytes depend on the results, on the
-    arguments and on versions only. It needs the extra "report".
+    arguments and on versions only.
 
     Args:
         sources: A sweep's folder or a .nc file, or several in a list; or a Dataset of `simulate`
@@ -93,24 +95,17 @@ def write_report(
         ...     path.read_text("utf-8").startswith("<!DOCTYPE html>")
         True
     """
-    try:
-        import jinja2  # noqa: F401
-    except ImportError:
-        raise Refusal.line('write_report needs: pip install "fmab_jax[report]"') from None
     path = check_out(out, overwrite)
     if title is not None and (
         not isinstance(title, str) or not title.strip() or len(title) > LONGEST
     ):
         refuse("title", title, f"a text of at most {LONGEST:,} letters", "shorten it")
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
-    prices = content.Prices(server_price=server_price, peer_price=peer_price)
-    from fmab_jax.planning.answers import read_document
-    from fmab_jax.reports import plan_page
-
+    prices = {"server_price": server_price, "peer_price": peer_price}
     if (plan := plan_page.find_plan(sources)) is not None:
         whole = plan_page.render_plan(read_document(plan, "sources"), title)
     else:
-        whole = render_page(content.read_content(read_results(sources), title, level, prices))
+        whole = render_page(read_results(sources), title, level, prices)
     with whole_file(path) as temporary:
         temporary.write_bytes(whole.encode("utf-8", "replace"))
     return path
@@ -161,219 +156,223 @@ def _read_result(item: object, allowed: str) -> xr.Dataset:
     return item
 
 
-def render_template(name: str, **values: object) -> str:
-    """Returns the page of a template as text."""
-    files = resources.files("fmab_jax.reports")
-    script, style = ((files / f"report.{end}").read_text("utf-8") for end in ("js", "css"))
-    return (
-        _load_templates()
-        .get_template(name)
-        .render(
-            version=__version__,
-            digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-            script=script,
-            style=style,
-            **values,
-        )
-    )
+def render_page(results: Results, title: str | None, level: float, prices: Prices) -> str:
+    """Returns the page of results by label."""
+    results = {label: check_result(data) for label, data in results.items()}
+    number = sum(int(data.seeds.size) for data in results.values())
+    if number > _MOST_CELLS:
+        remedy = "select fewer: --select NAME=VALUE, or .sel(...)"
+        refuse("configurations", number, f"at most {_MOST_CELLS:,} in one report", remedy)
+    if max(int(data.seeds.max()) for data in results.values()) < 2:
+        refuse("seeds", "fewer than 2", "at least 2 in a configuration", "resume the sweep")
+    parts = [
+        _Result(words.shorten(label) * (len(results) > 1), data, level, prices)
+        for label, data in results.items()
+    ]
+    cells = {name: cell for part in parts for name, cell in part.list_cells().items()}
+    titles = dict.fromkeys(part.title for part in parts)
+    compared, notes = _compare(parts, cells, level)
+    events = [line for part in parts for line in part.describe_events()]
+    sections = {
+        "What was run": [
+            write_list(dict.fromkeys(part.start + part.frame.attrs["title"] for part in parts)),
+            write_facts([fact for part in parts for fact in part.list_settings()]),
+        ],
+        "In short": [
+            write_list([*(f"{x.sentence}." for x in _choose_headlines(compared)), *events]),
+            *map(write_note, notes),
+        ],
+        "Regret and links over time": _draw_curves(parts, len(cells), level, prices),
+        "At the horizon": [block for part in parts for block in part.show_finals()],
+        "Comparisons": _show_comparisons(compared),
+        "The privacy ledger": [block for part in parts for block in part.show_ledger()],
+        "The study, and versions": [block for part in parts for block in part.show_origin()],
+    }
+    return write_page(title or f"Regret of {', '.join(titles)}", sections)
 
 
-def render_page(report: Content) -> str:
-    """Returns the page as text."""
-    cells = [cell for cell in report.cells[:_MOST_ROWS] if cell.complete]
-    return render_template(
-        "page.html.j2",
-        report=report,
-        percent=f"{100 * report.level:.6g} %",
-        leak_note=costs.LEAK_NOTE,
-        best=_describe_best(report),
-        headlines=_choose_headlines(report.compared),
-        drawn=content.draw_curves(report),
-        ends=[picture for source in report.sources for picture in content.draw_finals(source)],
-        finals=_tabulate_finals(report),
-        spending=_tabulate_spending(report, cells),
-        compared=_tabulate_comparisons(report),
-        tally=statements.count_verdicts(report.compared),
-        all_pairs=questions.ALL_PAIRS,
-        ledgers=_tabulate_ledgers(report),
-        wrong=_tabulate_failures(report, cells),
-        unlucky=any(cell.row.get(event) for cell in cells for event in captions.EVENTS),
-    )
+class _Result:
+    """One result of a report, with its table of final values."""
+
+    def __init__(self, label: str, data: xr.Dataset, level: float, prices: Prices) -> None:
+        self.label, self.data = label, data
+        self.start = f"{label}: " * bool(label)
+        # A sweep until precise has a level of its own.
+        own = None if "looks" in data.attrs and level == 0.95 else level
+        self.frame = table(data, level=own, **prices)
+        self.finals = final_table(data, level=own, **prices)
+
+    @property
+    def title(self) -> str:
+        """Title of its algorithms."""
+        return words.shorten(str(self.data.attrs.get("title", "a run")))
+
+    def list_cells(self) -> dict[str, xr.Dataset]:
+        """Returns the configurations that have seeds for an interval, by label."""
+        cells = {}
+        for place in np.ndindex(self.data.seeds.shape):
+            cell = self.data.isel(dict(zip(self.data.seeds.dims, place, strict=True)))
+            if cell.seeds > 1:
+                names = filter(None, [self.label, questions.write_label(self.data, place)])
+                cells[", ".join(names) or self.title] = cell
+        return cells
+
+    def select_curves(self) -> dict[str, xr.Dataset]:
+        """Returns runs to draw: of many, those that differ in the first parameter."""
+        data = self.data
+        if data.seeds.size > _MOST_CURVES:
+            free, *others = map(str, data.seeds.dims)
+            data = data.isel({name: [questions.find_reference(data[name])] for name in others})
+            data = data.isel({free: slice(_MOST_CURVES)})
+        runs = select_cells(data).items()
+        return {self.start + label: run for label, run in runs if run.seeds > 1}
+
+    def list_settings(self) -> list[tuple[str, str]]:
+        """Returns names and values of what the title does not say."""
+        attrs, seeds, frame = self.data.attrs, self.data.seeds.values, self.frame
+        number = " to ".join(f"{x:,}" for x in sorted({int(seeds.min()), int(seeds.max())}))
+        number += " per configuration" * (seeds.size > 1)
+        rows = {"seeds": f"{number}, root seed {attrs.get('root_seed', 0)}"}
+        rows["recorded slots"] = f"{self.data.sizes['time']:,}"
+        if attrs.get("keep") == "summary":
+            rows["kept"] = "moments, counts and a histogram; no single seeds"
+        trusts = dict.fromkeys(trust for trust in frame.trust if isinstance(trust, str) and trust)
+        rows["trusted"] = " or ".join(f"“{trust}”" for trust in trusts) or "not known"
+        rows["confidence level"] = f"{100 * frame.attrs['level']:.6g} %"
+        return [(self.start + name, text) for name, text in rows.items()]
+
+    def describe_events(self) -> list[str]:
+        """Returns sentences on seeds that went wrong, and remarks on the table."""
+        lines = [f"{line}." for line in captions.describe_cell_events(self.finals)]
+        lines += [" ".join(line.split()) for line in self.frame.attrs["remarks"]]
+        return [self.start + line for line in lines]
+
+    def show_finals(self) -> Iterator[str]:
+        """Yields figures and the table of what is there at the horizon."""
+        finals = self.finals
+        finals = finals.squeeze([name for name in finals.seeds.dims if finals.sizes[name] == 1])
+        if finals.seeds.ndim and int(finals.seeds.min()) > 1:
+            x, *names = sorted(finals.seeds.dims, key=lambda name: _rank_axis(finals[name]))
+            hue, panels = (names[0], names[1:]) if names else (None, [])
+            places = [*np.ndindex(*(finals.sizes[name] for name in panels))]
+            if len(places) > _MOST_PANELS:
+                places = [tuple(questions.find_reference(finals[name]) for name in panels)]
+            for place in places:
+                panel = finals.isel(dict(zip(panels, place, strict=True)))
+                values = [words.format_value(finals[n], panel[n].item()) for n in panels]
+                title = ", ".join([f"{self.start}Regret at the horizon", *values])
+                yield write_figure(plot_parameter(panel, x, hue), title)
+        shown = show(self.frame[:_MOST_ROWS], words=True)
+        yield write_table(shown, f"{self.start}Final values")
+        yield write_note(" ".join(shown.attrs["legend"]))
+        if len(self.frame) > _MOST_ROWS:
+            yield write_note(f"The first {_MOST_ROWS} of {len(self.frame):,} configurations.")
+
+    def show_ledger(self) -> Iterator[str]:
+        """Yields the privacy ledger, with its notes."""
+        if "ledger" not in self.data.coords:
+            return
+        rows, notes = privacy.write_table(self.data)
+        heads = {"title": "algorithm", "viewer": "viewer", "observation": "what they see"}
+        heads |= {"where": "of which runs", "epsilon": "ε over the whole run"}
+        frame = pd.DataFrame(rows).rename(columns=heads)
+        frame = frame.drop(columns=[n for n in frame if (frame[n] == "").all()])
+        caption = f"{self.start}What is told of one reward, and to whom"
+        yield write_table(frame, caption, is_prose=True)
+        yield from map(write_note, notes)
+
+    def show_origin(self) -> Iterator[str]:
+        """Yields the study file that makes the result again, checked, and versions."""
+        text, note = self._write_study()
+        if text:
+            yield write_note(
+                f"{self.start}To make these results again, save this as study.toml and run fmab "
+                "sweep study.toml. The same versions and kind of device give the same bits."
+            )
+            yield write_code(text, f"Study file {self.label}".strip())
+        if note:
+            yield write_note(self.start + note)
+        names = [(name, f"{name}_version") for name in ("fmab_jax", "jax", "jaxlib", "numpy")]
+        names += [("device", "platform_version"), ("device", "device")]
+        attrs, names = self.data.attrs, [*names, ("hash of the study", "study_hash")]
+        yield write_facts((n, str(attrs[key])) for n, key in names if attrs.get(key))
+
+    def _write_study(self) -> tuple[str, str]:
+        """Returns its study file, "" where none states it, and a note about it."""
+        attrs, seeds = self.data.attrs, self.data.seed.values if "seed" in self.data else ()
+        try:
+            document = study_file.build_document(json_attr(self.data, "study"), seeds)
+            text = study_file.format_document(document)
+            if "means" in document["problem"]:
+                return text, "The means are not in it: put the name of their file for FILE.npz."
+            if study_file.build_study(tomllib.loads(text)).hash == attrs.get("study_hash"):
+                return text, ""
+        except (Refusal, AttributeError, KeyError, TypeError, ValueError):
+            pass  # plug-ins, or results without a full study
+        return "", "No study file makes these results again: they do not hold all that made them."
 
 
-def _describe_best(report: Content) -> list[str]:
-    """Describes the smallest regret for each trust, or says why there is no ranking."""
-    whole = report.complete
-    for name in set(questions.QUESTIONS) & {*report.axes}:
-        # A smaller problem has less regret without a better run.
-        whole = [cell for cell in whole if cell.at_reference.get(name, True)] or whole
-    if any(questions.list_differences(whole[0].question, cell.question) for cell in whole):
-        return ["Their means are not ranked: horizons, sizes or problems differ."]
-    groups: dict[tuple[str, object], list[Cell]] = {}
-    for cell in sorted(whole, key=lambda cell: cell.row["regret"]):
-        # Leaks of different views cannot be compared.
-        view = cell.cost.view if cell.cost.is_bounded else None
-        groups.setdefault((cell.cost.trust, view), []).append(cell)
-    return [_describe_least(report, cells, len(groups) > 1) for cells in groups.values()]
+def _rank_axis(axis: xr.DataArray) -> tuple[bool, int]:
+    """Ranks parameters for the horizontal axis: numbers first, then by number of values."""
+    return sum(map(words.is_number, axis.values.tolist())) < 2, -axis.size
 
 
-def _describe_least(report: Content, cells: Sequence[Cell], has_groups: bool) -> str:
-    """Describes the smallest regret and the smallest leak of one trust."""
+def _draw_curves(parts: Sequence[_Result], number: int, level: float, prices: Prices) -> list[str]:
+    """Returns the figure of regret over time, and what it does not show."""
+    pairs = itertools.chain.from_iterable(part.select_curves().items() for part in parts)
+    runs = dict(itertools.islice(pairs, _MOST_CURVES))
+    title = "Regret and links over time"
+    note = "Regret is cumulative, and summed over all agents."
+    if len(runs) < number:
+        note += f" The picture shows {len(runs)} of {number:,} configurations."
+    return [write_figure(plot_runs(runs, level=level, **prices), title), write_note(note)]
 
-    def number(cell: Cell) -> str:
-        regret = write_short(cell.row["regret"])
-        return f"{regret} {_write_interval(cell.row)} ({100 * report.level:.6g} %): {cell.label}"
 
-    best, safest = cells[0], min(cells, key=lambda cell: (cell.cost.leak, cell.cost.delta))
-    # Of a smaller epsilon and a smaller delta, neither leaks less.
-    is_safest = not any(cell.cost.delta < safest.cost.delta for cell in cells)
-    trust = f"Trusted “{best.cost.trust or 'not known'}”: the" if has_groups else "The"
-    differs = len({cell.leak for cell in cells}) > 1
-    takes = f", which leaks {best.leak}" * (differs or (has_groups and best.cost.is_bounded))
-    heading = f"smallest mean regret at the horizon, of {len(cells):,} configurations,"
-    start = heading if len(cells) > 1 else "mean regret at the horizon"
-    sentence = f"{trust} {start} is {number(best)}{takes}."
-    if is_safest and safest.leak != best.leak:
-        sentence += f" The smallest leak, {safest.leak}, has {number(safest)}."
-    return sentence
+def _compare(
+    parts: Sequence[_Result], cells: Results, level: float
+) -> tuple[list[Comparison], list[str]]:
+    """Returns comparisons of configurations, and notes on those that are not made."""
+    has_unlike = False
+    if len(parts) > 1:
+        compared, has_unlike = comparisons.compare_runs(cells, level)
+    else:
+        compared = comparisons.compare_all(parts[0].data, level=level)
+    notes = [questions.DIFFERENT_QUESTIONS] * (has_unlike and bool(compared))
+    if empty := sum(len(part.frame) for part in parts) - len(cells):
+        notes.append(f"without seeds yet: {format_quantity(empty, 'configuration')}")
+    if len(compared) > _MOST_COMPARED:
+        notes.append(f"{_MOST_COMPARED} of {len(compared)} comparisons are made, the first ones")
+        compared = comparisons.adjust_p_values(compared[:_MOST_COMPARED])
+    return compared, [f"{note}." for note in notes]
 
 
 def _choose_headlines(compared: Sequence[Comparison]) -> list[Comparison]:
-    """Returns the comparisons of the headline: all, or the largest differences."""
+    """Returns the comparisons at the top: all, or the largest differences."""
     if len(compared) <= _HEADLINES:
         return list(compared)
     finite = [comparison for comparison in compared if math.isfinite(comparison.percent)]
     return sorted(finite, key=lambda pair: -abs(pair.percent))[:_HEADLINES]
 
 
-def _tabulate_finals(report: Content) -> Table:
-    """Returns the table of final values, a row for each configuration."""
-    heads = _list_headings(report)
-    first, has_several = len(heads), len(report.cells) > 1
-    exposures = [cell.cost for cell in report.cells]
-    shared = costs.find_shared_observation(exposures)
-    heads += [
-        costs.write_leak_heading(exposures),
-        "regret",
-        f"interval, {100 * report.level:.6g} %",
-        "± %",
-    ]
-    heads += ["rounds", *(f"links, {name}" for name in report.meters), "cost", "seeds"]
-    rows = []
-    for cell in report.cells[:_MOST_ROWS]:
-        row, place = cell.row, _list_places(report, cell)
-        if not cell.complete:
-            rows.append([*place, "no seeds yet"] + [""] * (len(heads) - first - 1))
-            continue
-        keys = [f"links_{name}" for name in report.meters]
-        links = [write_short(row[key]) if key in row else "" for key in keys]
-        place += [
-            costs.write_leak_cell(cell.cost, shared),
-            write_short(row["regret"]),
-            _write_interval(row),
+def _show_comparisons(compared: Sequence[Comparison]) -> list[str]:
+    """Returns a sentence for each comparison, and their table."""
+    if not compared:
+        return [
+            write_note(
+                "Nothing is compared: there is one configuration with seeds, or they differ in "
+                "horizon, size or problem, which are different questions."
+            )
         ]
-        ends = [write_short(row["cost"]), f"{int(row['seeds']):,}"]
-        half = (row["regret_upper"] - row["regret_lower"]) / 2
-        percent = f"{100 * half / row['regret']:.2g}" if row["regret"] else "0"
-        rows.append([*place, percent, write_short(row["rounds_made"]), *links, *ends])
-    caption = "Final values" + ", a row for each configuration" * has_several
-    return Table(caption, heads, rows, first, "sortable" * has_several)
-
-
-def _tabulate_spending(report: Content, cells: Sequence[Cell]) -> Table:
-    """Returns the table of what single runs spend, a row for each configuration."""
-    places = _list_headings(report)
-    heads, numbers = budgets.write_cells([cell.spent for cell in cells])
-    rows = [
-        [*_list_places(report, cell), *texts] for cell, texts in zip(cells, numbers, strict=True)
+    shared = costs.find_shared_observation([x for pair in compared for x in pair.participants])
+    frame = pd.DataFrame([pair.cells(shared) for pair in compared])
+    methods = dict.fromkeys(pair.method_note for pair in compared)
+    note = (
+        f"{count_verdicts(compared)}. Regret at the horizon, first minus second, per cent of the "
+        f"second. {costs.LEAK_NOTE}. {'. '.join(methods)}. p-values of Holm are adjusted for all "
+        "comparisons, intervals are not. “No difference is shown” does not mean that there is none."
+    )
+    return [
+        write_list(f"{pair.sentence}." for pair in compared),
+        write_table(frame, "Differences of mean regret at the horizon"),
+        write_note(note),
     ]
-    caption = "Links, numbers and bits of a run: mean, 95 % quantile and maximum"
-    return Table(caption, [*places, *heads], rows, len(places), "sortable" * (len(rows) > 1))
-
-
-def _list_headings(report: Content) -> list[str]:
-    """Returns the headings of the columns that name a configuration."""
-    return ["result"] * (len(report.sources) > 1) + [*report.axes.values()] or ["configuration"]
-
-
-def _list_places(report: Content, cell: Cell) -> list[str]:
-    """Returns the texts that name a configuration in a table, a text for each heading."""
-    ticks = [cell.ticks[name] or "–" for name in report.axes]
-    return [cell.source] * (len(report.sources) > 1) + ticks or [cell.label]
-
-
-def _tabulate_comparisons(report: Content) -> Table:
-    names = ["at"] * any(comparison.at for comparison in report.compared) + ["first", "second"]
-    numbers = ["leaks ε", "regret, first", "regret, second", "difference", "interval", "per cent"]
-    numbers += ["interval of it", "p-value", "p-value, Holm"]
-    sides = [side for pair in report.compared for side in pair.participants]
-    shared = costs.find_shared_observation(sides)
-    rows = []
-    for comparison in report.compared:
-        row = comparison.cells(shared)
-        # Minus signs of numbers, as people write them.
-        texts = [re.sub(r"(?<![\w.])-(?=\d)", "−", row[name]) for name in numbers]
-        rows.append([*(row[name] for name in names), *texts])
-    heads = [*names, costs.write_leak_heading(sides, "leaks"), *numbers[1:]]
-    return Table("Differences of mean regret at the horizon", heads, rows, len(names))
-
-
-def _tabulate_ledgers(report: Content) -> list[tuple[Table, list[str]]]:
-    """Returns the privacy ledger of each result, with its notes."""
-    tables = []
-    for source in report.sources:
-        if "ledger" not in source.data.coords:
-            continue
-        rows, notes = privacy.write_table(source.data)
-        titles = len({row["title"] for row in rows}) > 1
-        columns = {"title": "algorithm"} if titles else {}
-        columns |= {"viewer": "viewer", "observation": "what they see"}
-        columns |= {"where": "of which runs"} if any(row["where"] for row in rows) else {}
-        columns |= {"epsilon": "ε over the whole run", "why": "why", "source": "source"}
-        texts = [[row[name] for name in columns] for row in rows]
-        caption = "What is told of one reward, and to whom"
-        caption += f": {source.label}" * bool(source.label)
-        tables.append((Table(caption, [*columns.values()], texts, 1 + titles, "words"), notes))
-    return tables
-
-
-def _tabulate_failures(report: Content, cells: Sequence[Cell]) -> Table:
-    """Returns the table of seeds that went wrong."""
-    heads = _list_headings(report)
-    first = len(heads)
-    exposures = [cell.cost for cell in report.cells]
-    shared = costs.find_shared_observation(exposures)
-    heads += [costs.write_leak_heading(exposures), "seeds"]
-    # Where means change, no arm is lost.
-    events = [event for event in captions.EVENTS if any(event in cell.row for cell in cells)]
-    for event_text in (captions.EVENTS[event] for event in events):
-        heads += [event_text, f"share, {100 * report.level:.6g} %"]
-    heads.append("still exploring")
-    rows = []
-    for cell in cells:
-        row = cell.row
-        values = [costs.write_leak_cell(cell.cost, shared), f"{int(row['seeds']):,}"]
-        for event in events:
-            if event not in row:
-                values += ["-", "-"]
-                continue
-            low, high = row[f"{event}_lower"], row[f"{event}_upper"]
-            number = round(row[event] * row["seeds"])
-            values += [f"{number:,}", f"[{100 * low:.2g}, {100 * high:.2g}] %"]
-        undecided = round(row["undecided"] * row["seeds"])
-        rows.append([*_list_places(report, cell), *values, f"{undecided:,}"])
-    return Table("Seeds that went wrong", heads, rows, first, "sortable" * (len(rows) > 1))
-
-
-def _write_interval(row: Mapping[str, float]) -> str:
-    return f"[{write_short(row['regret_lower'])}, {write_short(row['regret_upper'])}]"
-
-
-@functools.cache
-def _load_templates() -> jinja2.Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    return Environment(
-        loader=PackageLoader("fmab_jax", "reports"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip

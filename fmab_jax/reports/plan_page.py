@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from html import escape
 from pathlib import Path
 
 import pandas as pd
@@ -14,9 +15,17 @@ from fmab_jax.files import check_path
 from fmab_jax.planning.answers import FILE, State, list_rivals
 from fmab_jax.planning.runs import Look
 from fmab_jax.plots.race import plot_race
-from fmab_jax.reports.content import make_picture
-from fmab_jax.reports.page import Table, render_template
+from fmab_jax.reports.blocks import (
+    write_code,
+    write_facts,
+    write_figure,
+    write_note,
+    write_page,
+    write_table,
+)
 from fmab_jax.sampling.shapes import Record
+
+NO_COMMAND = "No words of a command state a graph or a partition of this configuration."
 
 
 def find_plan(source: object) -> Path | None:
@@ -31,58 +40,63 @@ def render_plan(document: Record, title: str | None = None) -> str:
     """Returns the page of a document that `read_document` returned."""
     frame = pd.DataFrame(document["candidates"])
     looks = [Look(*(row[name] for name in Look._fields)) for row in document["looks"]]
-    over = frame.candidate[frame.state == State.OVER]
-    gap = document["final_gap"]
+    over = list(frame.candidate[frame.state == State.OVER])
+    gap, line = document["final_gap"], document["command"]
     facts = [] if gap is None else [("gap played at T, mean", f"{gap:.3g}")]
     for view, (epsilon, delta) in document["leaks"].items():
         text = write_epsilon(math.inf if epsilon is None else epsilon, delta or 0.0)
         facts.append((f"leak of one reward, view of {view}", text))
-    if document["remark"]:
-        facts.append(("note", document["remark"]))
-    return render_template(
-        "plan.html.j2",
-        title=title or "What to run",
-        plan=document,
-        figures=_tabulate_figures(document),
-        facts=facts,
-        question=[*document["question"].items()],
-        rivals=_tabulate_rivals(document, frame),
-        race=_tabulate_race(frame),
-        pictures=[make_picture(plot_race(looks, document["label"], list(over)))],
-    )
+    facts += [("note", document["remark"])] * bool(document["remark"])
+    sections = {
+        "The answer": [
+            f"<p>{escape(document['statement'])}</p>",
+            write_code(line, "Command") if line else write_note(NO_COMMAND),
+            write_table(_show_figures(document), "The answer's runs"),
+            write_note("Intervals are those of the mean, 95 %, Student."),
+            write_facts(facts),
+        ],
+        "The question": [write_facts(document["question"].items())],
+        "Other candidates": [
+            write_table(_show_rivals(document, frame), "Beside the answer"),
+            *(write_note(f"{note}.") for note in document["notes"]),
+        ],
+        "The race": [
+            write_figure(plot_race(looks, document["label"], over), "The race"),
+            write_table(_show_candidates(frame), "Candidates"),
+            write_note("All candidates run on the same seeds; means are over all of a candidate."),
+        ],
+        "The plan again": [write_code(document["plan"], "Command of the plan")],
+    }
+    return write_page(title or "What to run", sections)
 
 
-def _tabulate_figures(document: Record) -> Table:
-    heads = ["quantity", "mean", "interval", "95 % of runs at most", "maximum"]
-    rows = []
+def _show_figures(document: Record) -> pd.DataFrame:
     names = {"regret": "regret at T", "links": "links", "numbers": "numbers", "bits": "bits"}
+    rows = []
     for name, label in names.items():
-        summary = document[name]
-        interval = f"[{write_short(summary['low'])}, {write_short(summary['high'])}]"
-        ends = [write_short(summary["p95"]), write_short(summary["max"])]
-        rows.append([label, write_short(summary["mean"]), interval, *ends])
-    return Table("The answer's runs", heads, rows)
+        texts = {end: write_short(number) for end, number in document[name].items()}
+        row = {"quantity": label, "mean": texts["mean"]}
+        row["interval"] = f"[{texts['low']}, {texts['high']}]"
+        rows.append(row | {"95 % of runs at most": texts["p95"], "maximum": texts["max"]})
+    return pd.DataFrame(rows)
 
 
-def _tabulate_rivals(document: Record, frame: pd.DataFrame) -> Table:
+def _show_rivals(document: Record, frame: pd.DataFrame) -> pd.DataFrame:
     rows = [
-        [f"with {row['purpose']}", row["label"], write_short(row["mean"]), "", ""]
-        for row in document["front"]
+        {"for": f"with {x['purpose']}", "candidate": x["label"], "regret": write_short(x["mean"])}
+        for x in document["front"]
     ]
     for row in list_rivals(frame).itertuples():
         more = "" if math.isnan(row.more) else f"{100 * row.more:+.3g} %"
         more += f" [{100 * row.more_low:.3g}, {100 * row.more_high:.3g}]" * bool(more)
-        budget = f"too many {row.over}" if row.over else ""
-        rows.append(["rival", row.candidate, write_short(row.regret), more, budget])
-    heads = ["for", "candidate", "mean regret", "more than the answer", "budget"]
-    return Table("Beside the answer", heads, rows)
+        texts = {"for": "rival", "candidate": row.candidate, "regret": write_short(row.regret)}
+        texts |= {"more than the answer": more}
+        rows.append(texts | {"budget": f"too many {row.over}" if row.over else ""})
+    return pd.DataFrame(rows).fillna("")
 
 
-def _tabulate_race(frame: pd.DataFrame) -> Table:
-    """Returns the table of candidates, the answer first, then by mean regret."""
-    rows = [
-        [x.candidate, x.state, write_short(x.regret) if x.seeds else "", f"{x.seeds:,.0f}"]
-        for x in frame.itertuples()
-    ]
-    heads = ["candidate", "at the end", "mean regret", "seeds"]
-    return Table("Candidates", heads, rows, 1, "sortable")
+def _show_candidates(frame: pd.DataFrame) -> pd.DataFrame:
+    regret = [write_short(x.regret) if x.seeds else "" for x in frame.itertuples()]
+    seeds = frame.seeds.map("{:,.0f}".format)
+    shown = pd.DataFrame({"candidate": frame.candidate, "at the end": frame.state})
+    return shown.assign(**{"mean regret": regret, "seeds": seeds})

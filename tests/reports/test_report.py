@@ -2,28 +2,23 @@
 
 import base64
 import html
-import itertools
 import json
-import math
 import re
 import shlex
 import tempfile
-from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
-from ledgers import add_ledgers, make_gaussian_row, make_row
-from pages import reader
-from scipy import special, stats
+from scipy import stats
 from sizes import SMALL
 
 import fmab_jax as fmab
 from fmab_jax.analysis.words import write_short
 from fmab_jax.cli.main import main
-from fmab_jax.reports import content
+from fmab_jax.reports import page
 from fmab_jax.sweeps import exports
 from fmab_jax.sweeps.study_file import build_study, read_study
 
@@ -129,8 +124,8 @@ def test_the_page_is_semantic_and_self_contained(written):
         assert attrs["href"].startswith("#") and attrs["href"][1:] in ids
     for attrs in reader.every("section"):
         assert attrs["aria-labelledby"] in ids
-    assert tags.count("table") == tags.count("caption") == 5
-    assert {attrs.get("scope") for attrs in reader.every("th")} == {"row", "col"}
+    assert tags.count("table") == tags.count("caption") == 3
+    assert {attrs.get("scope") for attrs in reader.every("th")} == {"col"}
     images = reader.every("img")
     assert len(images) == 2
     for attrs in images:
@@ -146,68 +141,10 @@ def test_the_page_is_semantic_and_self_contained(written):
     assert len(written) < 3.5e6
 
 
-def test_the_smallest_regret_is_told_with_leak_and_trust():
-    """Catches a leak of 4 ranked above one of 1, or a secure sum above single messages, without a
-    word; and the trust of a class told of a run."""
-    given = {"problem": fmab.Problem.uniform(4, 3), "horizon": 10**4, "seeds": 20}
-    several = {"one": fmab.cdp_mab(1.0), "two": fmab.kl_se(1.0)}
-    several["sum"] = fmab.kl_se(1.0, secure=True)
-    data = fmab.sweep(several, **given, progress=False)
-    text = told_of(data)
-    means = fmab.final_table(data).regret.values
-    best, safest = ("one", "two")[int(means[:2].argmin())], "two"
-    leak = {"one": 4, "two": 1}[best]
-    start = "Trusted “nobody: a message leaks at most its epsilon”: the smallest mean regret at "
-    start += "the "
-    assert f"{start}horizon, of 2 configurations, is {write_short(means[:2].min())} [" in text
-    assert f": {best}, which leaks ε = {leak} (single messages)." in text
-    assert ("The smallest leak, ε = 1 (single" in text) == (best != safest)
-    start = "Trusted “secure aggregation: nobody sees one agent's message”: the mean regret at the "
-    assert f"{start}horizon is {write_short(means[2])} [" in text
-    assert "): sum, which leaks ε = 1 (sums over 4 agents)." in text
-    assert "; trusted: “nobody: a message leaks at most its epsilon” or “secure aggregation" in text
-    alone = told_of(data.isel(algorithm=[1]))
-    assert "The mean regret at the horizon is " in alone and "which leaks" not in alone
-
-
-def page_of_leaks(grid, rows, factor):
-    """Returns the page about two configurations with these rows; the second has other regret."""
-    data = grid.isel(epsilon=[0, 1], rounds=[1])
-    data = add_ledgers(data, [[each, make_row("actions", 1.0)] for each in rows], data.seeds.dims)
-    regret = data.regret.values[[0, 0]] * np.reshape([1.0, factor], (2, 1, 1, 1))
-    return Page(page_of(data.assign(regret=(data.regret.dims, regret))))
-
-
-def test_a_leak_up_to_delta_is_told_with_it(grid):
-    """Would catch an epsilon without its δ in a table or a sentence, one that is ranked among those
-    without, and a tie that is decided by regret."""
-    pure, up_to, pair = make_row("single messages", 5.0), make_gaussian_row(), "(1.448, 10⁻⁶)"
-    page = page_of_leaks(grid, [pure, up_to], 2.0)
-    for caption in ("Final values", "Seeds that went wrong"):
-        heads, rows = page.table(caption)
-        column = heads.index(LEAK.replace("ε", "(ε, δ)"))
-        assert [row[column] for row in rows] == ["5", pair]
-    _, rows = page.table("Differences of mean regret")
-    assert [pair in cell for cell in rows[0]].count(True) == 1
-    assert f"[0.1, 10] leak ε = 5 and (ε, δ) = {pair} (single" not in page.text
-    assert f"; leak ε = 5 and (ε, δ) = {pair} (single messages)" in page.text
-    assert "), which leaks ε = 5 (single messages)." in re.sub(r"\): ε = [\d.]+", ")", page.text)
-    # Neither leaks less than the other.
-    assert "The smallest leak" not in page.text
-    equal = make_row("single messages", float(add_ledgers(xr.Dataset(), [[up_to]]).leak_messages))
-    for rows, factor in (([up_to, equal], 2.0), ([equal, up_to], 0.5)):
-        text = page_of_leaks(grid, rows, factor).text
-        assert (
-            f", which leaks (ε, δ) = {pair} (single messages). The smallest leak, ε = 1.4" in text
-        )
-    for rows, factor in (([equal, up_to], 2.0), ([up_to, equal], 0.5)):
-        assert "The smallest leak" not in page_of_leaks(grid, rows, factor).text
-
-
 def test_comparisons_beyond_what_a_page_holds_are_not_paid_for(grid, monkeypatch):
     """Would catch p-values adjusted for comparisons that are not made."""
     heads, every = Page(page_of(grid)).table("Differences of mean regret")
-    monkeypatch.setattr(content, "_MOST_COMPARED", 2)
+    monkeypatch.setattr(page, "_MOST_COMPARED", 2)
     text = page_of(grid)
     assert "2 of 3 comparisons are made, the first ones." in Page(text).text
     _, few = Page(text).table("Differences of mean regret")
@@ -226,7 +163,7 @@ def test_the_headlines_are_the_largest_differences(grid):
     data = data.assign_coords(epsilon=("epsilon", np.arange(1.0, 7), grid.epsilon.attrs))
     factors = xr.DataArray([0.1, 1.2, 1.3, 1.4, 1.1, 1.0], dims="epsilon")
     text = page_of(data.assign(regret=data.regret * factors))
-    findings = re.search(r'<ul class="findings">(.*?)</ul>', text, re.S)[1].replace("\xa0", " ")
+    findings = re.search(r">In short</h2>\n<ul>(.*?)</ul>", text, re.S)[1]
     assert re.findall(r"ε = (\d) costs (\d+)(?:\.0+)? % (more|less)", findings) == [
         *(("1", "90", "less"), ("4", "40", "more"), ("3", "30", "more"), ("2", "20", "more"))
     ]
@@ -245,11 +182,12 @@ def test_several_results_stand_beside_each_other(grid, tmp_path):
     path = fmab.write_report(runs, tmp_path / "a.html", title="</title><script>alert(1)</script>")
     text = path.read_text("utf-8")
     reader = Page(text)
-    assert text.count("<script") == 1 and "<b>" not in text
-    heads, rows = reader.table("Final values")
-    assert heads[0] == "result" and [row[0] for row in rows] == list(runs)
+    assert "<script" not in text and "<b>" not in text
+    for label, run in runs.items():
+        heads, (row,) = reader.table(f"{label}: Final values")
+        mean = write_short(run.regret.values[:, -1].mean())
+        assert row[heads.index("regret ± 95 %")].startswith(f"{mean} ±")
     told = reader.text
-    assert "How do <b>ours</b> and %{theirs} & co compare in regret" in told
     ours, theirs = (run.regret.values[:, -1] for run in runs.values())
     sign = "more" if ours.mean() > theirs.mean() else "less"
     assert re.search(rf"<b>ours</b> costs [\d,.]+ % {sign} regret than %{{theirs}} & co \[", told)
@@ -265,8 +203,9 @@ def test_a_report_counts_the_seeds_that_were_selected():
     reader = Page(page_of(data))
     heads, ((*row,),) = reader.table("Final values")
     final = data.regret.values[:, -1]
-    low, high = stats.t.interval(0.95, 4, final.mean(), final.std(ddof=1) / 5**0.5)
-    assert row[heads.index("interval, 95 %")] == f"[{write_short(low)}, {write_short(high)}]"
+    half = stats.t.ppf(0.975, 4) * stats.sem(final)
+    ends = f"{write_short(final.mean())} ± {write_short(float(f'{half:.2g}'))}"
+    assert row[heads.index("regret ± 95 %")] == ends
     named = dict(zip(reader.listed["dt"], reader.listed["dd"], strict=True))
     assert named["seeds"] == "5, root seed 0"
     assert [set(frame.seeds) for frame in exports.tidy_tables(data)] == [{5}]
@@ -345,213 +284,42 @@ def test_a_report_on_an_interrupted_sweep_tells_what_is_there(grid, tmp_path, do
     assert f"{6 - done} configurations not begun yet" in text
 
 
-# --- the numbers of a report, by NumPy and SciPy alone ---
-
-# A price of the report, and the words for none.
-SERVER, LEVEL, DELTA = 25, 0.95, 1e-6
-NONE = {"epsilon": "no noise", "rounds": "no round budget"}
-SIGNS = {"epsilon": "ε = ", "rounds": "R = "}
-LEAK = "leak ε of single messages"
-
-
-class Cell:
-    """One configuration, by its own numbers."""
-
-    def __init__(self, data, place):
-        labels = [data[name].values[i] for name, i in zip(SIGNS, place, strict=True)]
-        self.ticks = [
-            NONE[name] if label == "none" else f"{label:g}"
-            for name, label in zip(SIGNS, labels, strict=True)
-        ]
-        # Each of N agents adds noise for N times the epsilon of its sum.
-        private = labels[0] != "none"
-        self.leak = f"{data.attrs['agents'] * labels[0]:.4g}" if private else "no bound"
-        at = data[dict(zip(SIGNS, place, strict=True))]
-        self.regret, self.links = at.regret[:, -1].values, at.links[:, -1, 0].values
-        self.rounds = at.rounds_made.values
-        self.lost, self.worse = at.best_arm_lost.values, at.worse_arm_played.values
-        self.exploring = int((at.chosen_arm == -1).sum())
-
-
-def mean(values):
-    """Returns a mean with the interval of Student's t."""
-    half = stats.t.ppf(0.5 + LEVEL / 2, len(values) - 1) * stats.sem(values)
-    return values.mean(), values.mean() - half, values.mean() + half
-
-
-def percent(one, base):
-    """Returns how many per cent more a mean is: where the t of one - r base is critical."""
-    critical = stats.t.ppf(0.5 + LEVEL / 2, len(one) - 1) ** 2 / len(one)
-    (own, both), (_, other) = np.cov(one, base)
-    first, last = base.mean() ** 2 - critical * other, one.mean() ** 2 - critical * own
-    quadratic = [first, -2 * (one.mean() * base.mean() - critical * both), last]
-    low, high = sorted(np.roots(quadratic).real)
-    middle = one.mean() / base.mean()
-    return tuple(100 * (each - 1) for each in (middle, low, high))
-
-
-def holm(values):
-    """Returns p-values adjusted for their number."""
-    found, reached = [0.0] * len(values), 0.0
-    for rank, place in enumerate(np.argsort(values)):
-        reached = max(reached, (len(values) - rank) * values[place])
-        found[place] = min(1.0, reached)
-    return found
-
-
-@cache
-def up_to_delta(leak, noises):
-    """Returns the ε at which the hockey-stick divergence of a sum of Laplace variables is δ.
-
-    A reward moves the sum by `leak` scales. The density is that of a variance-gamma law.
-    """
-    step = 1e-3
-    z = np.arange(-60, 60 + leak, step) + step / 2
-
-    def density(x):
-        order = noises - 0.5
-        log = order * np.log(np.abs(x) / 2) + np.log(special.kve(order, np.abs(x))) - np.abs(x)
-        return np.exp(log) / (math.sqrt(math.pi) * math.gamma(noises))
-
-    here, there = density(z), density(z - leak)
-    low, high = 0.0, leak
-    for _ in range(50):
-        middle = (low + high) / 2
-        above = np.maximum(there - math.exp(middle) * here, 0).sum() * step > DELTA
-        low, high = (middle, high) if above else (low, middle)
-    return high
+LEVEL, SERVER = 0.95, 25
 
 
 def as_number(text):
-    """Writes a printed number as a float is written: 6.8×10⁻⁷ as 6.8e-7."""
-    return text.replace("−", "-").replace("+", "").replace("×10", "e").translate(POWERS)
+    """Reads a printed number: 1,234 as 1234.0, 6.8×10⁻⁷ as 6.8e-7."""
+    return float(text.replace(",", "").replace("×10", "e").translate(POWERS))
 
 
-def shows(text, value):
-    """Tells whether a printed number is this one, to the digits that it has."""
-    plain = as_number(text)
-    return bool(re.fullmatch(reader.NUMBER + r"(?:e-?\d+)?", plain)) and reader.same(plain, value)
-
-
-def ends(text, low, high):
-    """Tells whether "[low, high]", or per cent of it, has these ends."""
-    found = re.fullmatch(r"\[(\S+), (\S+)\](?: %)?", text)
-    return bool(found) and shows(found[1], low) and shows(found[2], high)
-
-
-def hold(text, data):
-    """Holds the tables of a report against its result."""
-    cells = [Cell(data, place) for place in itertools.product(*map(range, data.seeds.shape))]
-    page = Page(text)
-    hold_finals(*page.table("Final values"), cells)
-    hold_spending(*page.table("Links, numbers and bits"), cells)
-    hold_comparisons(*page.table("Differences of mean regret"), cells)
-    hold_ledger(page.table("to whom")[1], data)
-    hold_events(*page.table("Seeds that went wrong"), cells)
-
-
-def hold_finals(heads, rows, cells):
-    assert heads[:3] == ["privacy parameter ε", "round budget R", LEAK]
-    assert [row[:3] for row in rows] == [[*cell.ticks, cell.leak] for cell in cells]
-    for cell, row in zip(cells, rows, strict=True):
-        middle, low, high = mean(cell.regret)
-        wanted = {"regret": middle, "rounds": cell.rounds.mean(), "seeds": len(cell.regret)}
-        wanted |= {"links, server": cell.links.mean(), "cost": SERVER * cell.links.mean()}
-        assert all(shows(row[heads.index(head)], value) for head, value in wanted.items()), row
-        assert ends(row[heads.index("interval, 95 %")], low, high), row
-        assert row[heads.index("± %")] == f"{100 * (high - middle) / middle:.2g}", row
-
-
-def hold_spending(heads, rows, cells):
-    """Holds the table of links, numbers and bits of runs."""
-    for cell, row in zip(cells, rows, strict=True):
-        wanted = {"links": cell.links.mean(), "links max": cell.links.max()}
-        wanted["links 95 %"] = np.quantile(cell.links, 0.95, method="higher")
-        assert all(shows(row[heads.index(head)], value) for head, value in wanted.items()), row
-        means = [float(row[heads.index(name)].replace(",", "")) for name in ("numbers", "bits")]
-        assert means[1] == pytest.approx(64 * means[0], rel=1e-2)
-
-
-def hold_comparisons(heads, rows, cells):
-    """Holds the table of comparisons: one parameter at a time with the reference."""
-    reference = next(cell for cell in cells if set(cell.ticks) == set(NONE.values()))
-    pairs = []
-    for axis, sign in enumerate(SIGNS.values()):
-        for cell in cells:
-            if cell is not reference and cell.ticks[1 - axis] == reference.ticks[1 - axis]:
-                names = [reference.ticks[1 - axis], sign + cell.ticks[axis], reference.ticks[axis]]
-                pairs.append((cell, names))
-    values = [float(stats.ttest_rel(cell.regret, reference.regret).pvalue) for cell, _ in pairs]
-    assert heads[:3] == ["at", "first", "second"]
-    assert heads[-2:] == ["p-value", "p-value, Holm"]
-    for row, (cell, names), *p in zip(rows, pairs, values, holm(values), strict=True):
-        extra = mean(cell.regret - reference.regret)
-        share = percent(cell.regret, reference.regret)
-        assert row[:4] == [*names, f"{cell.leak} and {reference.leak}"], row[:4]
-        numbers = cell.regret.mean(), reference.regret.mean(), extra[0]
-        assert all(map(shows, row[4:7], numbers)) and ends(row[7], *extra[1:]), names
-        assert shows(row[8].removesuffix(" %"), share[0]) and ends(row[9], *share[1:]), names
-        assert all(map(shows, row[10:], p)), f"{names}: p-values {p}"
-
-
-def hold_ledger(rows, data):
-    """Holds N epsilon, and the leak of sums up to delta, by the law of their noise."""
-    agents = int(data.attrs["agents"])
-    epsilons = [value for value in data.epsilon.values if value != "none"]
-    leaks = [agents * min(epsilons), agents * max(epsilons)]
-    runs = f"epsilon {' or '.join(f'{each:g}' for each in epsilons)}"
-    # Actions are named by who sees them.
-    viewers = ("the server", "the agents", "an outsider who sees actions")
-    noises = {"single messages": 0, f"sums over {agents} agents": agents - 1, "": agents}
-    wanted = [(who, what, runs) for who, what in zip(viewers, noises, strict=True)]
-    open_ = (*((who, "messages") for who in viewers[:2]), ("anybody who sees actions", ""))
-    wanted += [(*each, "epsilon none") for each in open_]
-    assert [tuple(row[:3]) for row in rows] == wanted
-    assert all(row[3] == "no bound" for row in rows[3:])
-    for row, (what, number) in zip(rows, noises.items(), strict=False):
-        pattern, values = r"ε = (\S+) to ([\d.]+)", list(leaks)
-        if number:
-            pattern += r", and (\S+) to (\S+) up to δ = 10⁻⁶"
-            values += [up_to_delta(leak, number) for leak in leaks]
-        found = re.fullmatch(pattern, row[3])
-        assert found and all(map(shows, found.groups(), values)), what
-
-
-def hold_events(heads, rows, cells):
-    assert heads[3:] == [
-        *("seeds", "lost the best arm", "share, 95 %", "play a worse arm at T", "share, 95 %"),
-        "still exploring",
-    ]
-    for cell, row in zip(cells, rows, strict=True):
-        assert row[:3] == [*cell.ticks, cell.leak]
-        assert (row[3], row[8]) == (str(len(cell.regret)), str(cell.exploring)), row
-        for start, events in ((4, cell.lost), (6, cell.worse)):
-            assert row[start] == str(int(events.sum())), row
-            exact = stats.binomtest(int(events.sum()), len(events)).proportion_ci(LEVEL, "exact")
-            assert ends(row[start + 1], 100 * exact.low, 100 * exact.high), row
-
-
-@pytest.fixture(scope="module")
-def result():
-    """A small sweep, in which some seeds are made to go wrong, and a budget to do better."""
-    grid = {"epsilon": [0.02, 1, None], "rounds": [2, None]}
-    data = fmab.sweep("cdp", **SMALL, **grid, horizon=10**4, seeds=16, times=5, progress=False)
-    lost, worse = (data[name].values.copy() for name in ("best_arm_lost", "worse_arm_played"))
-    lost[0, 0, [3, 5]] = worse[0, 0, [3, 5]] = worse[1, 0, 7] = True
-    regret = data.regret.values.copy()
-    regret[2, 0] *= 0.3
-    dims = data.best_arm_lost.dims
-    data = data.assign_coords(best_arm_lost=(dims, lost), worse_arm_played=(dims, worse))
-    return data.assign(regret=(data.regret.dims, regret))
-
-
-@pytest.fixture(scope="module")
-def report(result, tmp_path_factory):
-    path = tmp_path_factory.mktemp("report") / "report.html"
-    fmab.write_report(result, path, server_price=SERVER)
-    return path.read_text("utf-8")
-
-
-def test_a_report_says_what_its_result_holds(report, result):
-    """Would catch a report made from other numbers, by other formulas, or of other runs."""
-    hold(report, result)
+def test_a_page_holds_the_numbers_of_its_result():
+    """Would catch a table of other numbers, or by other formulas, and a mean without its runs."""
+    grid, seeds = {"epsilon": [0.02, 1, None], "rounds": [2, None]}, 16
+    data = fmab.sweep("cdp", **SMALL, **grid, horizon=10**4, seeds=seeds, times=5, progress=False)
+    lost = data.best_arm_lost.values.copy()
+    lost[0, 0, [3, 5]] = True
+    data = data.assign_coords(best_arm_lost=(data.best_arm_lost.dims, lost))
+    shown = Page(page_of(data, server_price=SERVER))
+    heads, rows = shown.table("Final values")
+    finals = data.regret.values[..., -1].reshape(-1, seeds)
+    links = data.links.values[..., -1, 0].reshape(-1, seeds)
+    assert [row[:2] for row in rows[::5]] == [["0.02", "2"], ["no noise", "no round budget"]]
+    for row, regret, link in zip(rows, finals, links, strict=True):
+        cells = dict(zip(heads, row, strict=True))
+        half = stats.t.ppf(0.5 + LEVEL / 2, seeds - 1) * stats.sem(regret)
+        due = f"{write_short(regret.mean())} ± {write_short(float(f'{half:.2g}'))}"
+        assert cells["regret ± 95 %"] == due
+        assert cells["links max"] == write_short(link.max())
+        assert cells["cost ± 95 %"].split()[0] == write_short(SERVER * link.mean())
+    assert rows[0][heads.index("best arm lost, % [95 %]")].startswith("12.5 [")
+    # One parameter at a time, against no noise and no budget.
+    heads, rows = shown.table("Differences of mean regret")
+    pairs = [(1, 5), (3, 5), (4, 5)]
+    for row, (first, second) in zip(rows, pairs, strict=True):
+        cells = dict(zip(heads, row, strict=True))
+        assert cells["regret, first"] == write_short(finals[first].mean())
+        assert cells["regret, second"] == write_short(finals[second].mean())
+        exact = stats.ttest_rel(finals[first], finals[second]).pvalue
+        assert as_number(cells["p-value"]) == pytest.approx(exact, rel=0.06)
+    _, rows = shown.table("to whom")
+    assert "ε = 0.08 to 4" in "; ".join(rows[0]) and "no bound" in rows[-1]
