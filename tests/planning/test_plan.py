@@ -368,7 +368,7 @@ def test_the_command_line_writes_a_command_that_runs(tmp_path, capsys):
     text = page.read_text("utf-8")
     assert text.startswith("<!DOCTYPE html>") and "data:image/svg+xml" in text
     assert all(html.escape(answer[name]) in text for name in ("statement", "command"))
-    assert all(f'<td>{row["candidate"]}</td>' in text for row in answer["candidates"])
+    assert all(f"<td>{row['candidate']}</td>" in text for row in answer["candidates"])
     assert main(["report", str(tmp_path / "plan"), "--select", "rounds=1"]) == 2
     assert "must be left out with a plan" in capsys.readouterr().err
     (tmp_path / "plan" / "plan.json").write_text("{}")
