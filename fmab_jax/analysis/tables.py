@@ -127,8 +127,10 @@ def table(
             facts |= {n: facts[n] / row["seeds"] for n in (*EVENTS, "undecided") if n in facts}
         records.append(record | {n: value for n, value in facts.items() if n not in record})
     frame = pd.DataFrame(records)
+    study = json_attr(data, "study")
     for name in frame.columns:
-        frame[name] = _as_numbers(frame[name])
+        axis = study.get(name, ()) if name in study.get("axes", ()) else ()
+        frame[name] = _as_numbers(frame[name], axis)
     frame.attrs = {
         "title": ", ".join(list_facts(data, dims, leaks=True)),
         "dims": dims,
@@ -166,11 +168,14 @@ def _describe_columns(data: xr.Dataset, dims: Sequence[str]) -> Record:
     }
 
 
-def _as_numbers(column: pd.Series) -> pd.Series:
-    """Returns a column of numbers as such, where "none" is infinite; others as they are."""
-    if column.dtype != object or not any(map(is_number, column)):
+def _as_numbers(column: pd.Series, axis: Sequence[object]) -> pd.Series:
+    """Returns a column of numbers as such, where "none" is infinite; others as they are.
+
+    A swept parameter of which only "none" is selected is one of numbers if its ``axis`` is.
+    """
+    if not any(map(is_number, [*column, *axis])) or "none" not in column.values:
         return column
-    values = column.replace("none", math.inf)
+    values = column.astype(object).replace("none", math.inf)
     return pd.to_numeric(values) if all(isinstance(x, (int, float)) for x in values) else column
 
 

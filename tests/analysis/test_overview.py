@@ -168,6 +168,7 @@ def test_none_among_numbers_is_infinite():
     frame = fmab.table(some_sweep())
     assert frame.epsilon.tolist() == [0.05, 0.2, 1.0, np.inf]
     assert frame.query("epsilon <= 0.2").epsilon.tolist() == [0.05, 0.2]
+    assert fmab.table(some_sweep().isel(epsilon=[3])).epsilon.tolist() == [np.inf]
     single = fmab.table(some_sweep().sel(epsilon=0.2))
     assert len(single) == 1 and single.attrs["dims"] == []
 
