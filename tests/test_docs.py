@@ -126,7 +126,7 @@ def test_the_code_of_a_page_runs(name, monkeypatch, tmp_path):
     """Would catch an example of the API that no longer runs, and names of variables that moved."""
     module = executed(ROOT / name, monkeypatch, tmp_path)
     if name == "README.md":
-        assert {path.name for path in tmp_path.iterdir()} == {"compare.png", "compare.txt"}
+        assert {path.name for path in tmp_path.iterdir()} == {"compare.png", "compare.txt", "runs"}
         assert [*module.runs] == ["CDP-MAB", "KL-SE", "KL-SE, arms split"]
     elif name == "docs/report.md":
         assert {path.name for path in tmp_path.iterdir()} == {"eps.html", "both.html"}
