@@ -2,8 +2,8 @@
 
 Examples:
   fmab list
-  fmab list algorithms
-  fmab list mechanisms --plugin my_noise.py
+  fmab list mechanisms
+  fmab list algorithms --plugin my_ucb.py
 """
 
 from __future__ import annotations
