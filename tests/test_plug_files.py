@@ -104,6 +104,8 @@ def test_the_mechanism_of_the_page_runs_as_it_stands(tmp_path, monkeypatch, caps
     words = "run cdp --plugin staircase.py --mechanism staircase laplace --epsilon-message 4"
     sizes = "--agents 5 --arms 4 --horizon 2e3 --seeds 4 --no-figure --out r"
     assert main([*words.split(), *sizes.split()]) == 0 and fmab.load("r.nc").mechanism.size == 2
+    words = "ledger cdp --plugin staircase.py --mechanism staircase --epsilon-message 4"
+    assert main([*words.split(), "--agents", "5"]) == 0
     assert "as claimed" in capsys.readouterr().out
 
 
@@ -144,7 +146,7 @@ def test_the_world_of_the_page_runs_as_it_stands(tmp_path, monkeypatch, capsys):
     assert "best_arm_lost" not in table and "worse_arm_played" in table
     kept = fmab.sweep("ucb1", **problem, **run, world="seasons", keep="summary")
     assert "best_arm_lost" not in kept and "worse_arm_played" in kept
-    assert main(["algorithms"]) == 0 and "drifting[:CHANGES][,SHARE]" in capsys.readouterr().out
+    assert main(["list"]) == 0 and "drifting[:CHANGES][,SHARE]" in capsys.readouterr().out
     assert main("bounds cdp --world drifting --epsilon 1".split()) == 2
     assert "no theorem covers means that change" in capsys.readouterr().err
 
@@ -183,7 +185,7 @@ def test_the_presence_of_the_page_runs_as_it_stands(tmp_path, monkeypatch, capsy
     words = f"run kl_se --plugin outages.py --presence outages:0.6,2 {sizes} --out r"
     assert main(words.split()) == 0 and Path("r.png").exists()
     assert "presence outages:0.6" in Path("r.txt").read_text("utf-8")
-    assert main(["algorithms"]) == 0 and "outages[:PROBABILITY][,SITES]" in capsys.readouterr().out
+    assert main(["list"]) == 0 and "outages[:PROBABILITY][,SITES]" in capsys.readouterr().out
     words = "ledger kl_se --epsilon 1 --plugin outages.py --presence outages"
     assert main(words.split()) == 0 and "agents may be absent" in capsys.readouterr().out
 
