@@ -61,7 +61,7 @@ def refuse_words(study: fmab.Study) -> str:
 
 # What words say, by name.
 SAID: dict[str, dict[str, Any]] = {
-    "the order of dimensions": {"epsilon": [0.5, 1], "agents": [4, 5], "algorithm": "cdp"},
+    "the order of dimensions": {"epsilon": [0.5, 1], "spread": [0, 0.5], "algorithm": "cdp"},
     "horizons and leaks": {"horizon": [50, 100], "leak": [1, None], "algorithm": "cdp"},
     "algorithms at a leak": {"algorithm": ["cdp", "kl_se", "dist_dp_se"], "leak": 2},
     "truth values": {"algorithm": "kl_se", "epsilon": 1, "split": [False, True], "arms": 8},
