@@ -439,7 +439,7 @@ def test_a_file_of_ratings_is_planned(tmp_path, capsys):
     answer = json.loads(capsys.readouterr().out)
     assert answer["regret"]["mean"] > 0.0 and "--rewards" not in answer["command"]
     assert main([*words, "--rewards", "bernoulli"]) == 2
-    assert "must be left out with a file of ratings" in capsys.readouterr().err
+    assert "must be left out with ratings" in capsys.readouterr().err
 
 
 STUDY = """
@@ -476,7 +476,7 @@ def test_the_command_has_the_graph_of_the_answer(tmp_path, capsys):
             STUDY.replace("arms = 2", "arms = 2\nspread = 1"),
             "--candidates",
         ),
-        (["--arms", "0"], STUDY, "--arms 0: must be a whole number in [1,"),
+        (["--over", "2"], STUDY, "--over 2: must be a number in [0, 1)"),
     ],
 )
 def test_candidates_of_another_problem_are_refused(tmp_path, capsys, extra, text, line):
