@@ -19,6 +19,7 @@ from fmab_jax.planning.candidates import write_call
 from fmab_jax.planning.question import FIRST_SEEDS, Question
 from fmab_jax.planning.runs import Look, Summary
 from fmab_jax.sampling.shapes import Record
+from fmab_jax.sweeps.api import Study
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,6 +148,13 @@ class Answer:
     def label(self) -> str:
         """The call of the answer, as in the frame."""
         return str(self.frame.candidate.iloc[0])
+
+    @property
+    def study(self) -> Study:
+        """The study that runs the answer, on 1,000 seeds: run it, save it, or read its words."""
+        problem, horizon = self.question.problem, self.question.horizon
+        root_seed = self.question.root_seed
+        return Study(self.algorithm, problem, horizon=horizon, seeds=1000, root_seed=root_seed)
 
     @property
     def candidates(self) -> int:

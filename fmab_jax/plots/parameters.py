@@ -211,7 +211,7 @@ def plot_heat(
         subject = "Colours and numbers" if texts else "Colours"
         means = (
             f"{subject}: means over the seeds{'; numbers rounded' * bool(texts)}. "
-            f"Band: {finals.attrs['description']}. Its half-width is at most {widest} of the mean",
+            f"Not drawn: the {finals.attrs['description']}, ± at most {widest} of the mean",
             f"Colours: means, ± at most {widest} ({captions.read_band_kind(finals)})",
         )
         return tables.write_caption(finals, [means], paid=metric == "cost")

@@ -93,42 +93,58 @@ def plot_pareto(
     if not cost[2].any():
         axes.set_xlim(-0.04, 1)
 
+    varied = [name for name in dims if finals.sizes[name] > 1]
+    label_names = [name for name in varied if name != hue] or varied
+    values = np.stack([cost[0], regret[0], *leak.T, trust])
+
     def write_sentences() -> list[captions.Sentence]:
-        varied = [name for name in dims if finals.sizes[name] > 1]
-        label_names = [name for name in varied if name != hue] or varied
-        texts = []
-        # Equal points lie on one spot and share one label.
-        stacked = np.stack([cost[0], regret[0], *leak.T, trust])[:, front]
-        _, first, equal = np.unique(stacked, axis=1, return_index=True, return_counts=True)
-        for cell, duplicates in zip(front[first], equal - 1, strict=True):
-            at = {
-                name: read_values(finals[name])[places[dims.index(name), cell]]
-                for name in label_names
-            }
-            words = [format_value(finals[name], value) for name, value in at.items()]
-            lines = [", ".join(words[i : i + 2]) for i in range(0, len(words), 2)]
-            texts.append("\n".join(lines) + f"\n(+ {duplicates} equal)" * int(duplicates > 0))
-        points = np.stack([cost[0], regret[0]])
-        number = label_points(
-            axes, points, front[first].tolist(), texts, _LABELLED * bool(label_names)
+        first, texts = _write_labels(finals, values, front, label_names)
+        number = label_points(axes, values[:2], first, texts, _LABELLED * bool(label_names))
+        return tables.write_caption(
+            finals, _describe_front(finals, len(front), len(leak), number, differs), paid=True
         )
-        meaning = "no more cost and no more regret"
-        if differs:
-            meaning = "the same trust, no more cost, no more regret and no more leak"
-        counts = (
-            f"{len(front)} of {write_quantity('', len(leak), 'configuration')}, {number} labelled"
-        )
-        front_of = "the Pareto front" + " of cost, regret and leak at the same trust" * differs
-        sentences = [
-            captions.describe_points(finals),
-            (f"Filled points: {front_of}; {counts}", f"Filled: {front_of}"),
-            f"Open points: another configuration has {meaning}, and less of one of them"
-            * (len(front) < len(leak)),
-        ]
-        return tables.write_caption(finals, sentences, paid=True)
 
     place: style.Style = {"height": _HEIGHT, "draws_caption": caption}
     return style.lay_out(figure, handles if hue else [], write_sentences, **place)
+
+
+def _write_labels(
+    finals: xr.Dataset, values: np.ndarray, front: np.ndarray, names: Sequence[str]
+) -> tuple[list[int], list[str]]:
+    """Returns the cells of the front to label and their labels; equal points share one.
+
+    Args:
+        finals: From `final_table`.
+        values: [value, cell] cost, regret, leaks and trust.
+        front: Cells of the front.
+        names: Parameters that a label states.
+    """
+    dims, texts = captions.list_swept(finals), []
+    places = np.indices([finals.sizes[name] for name in dims]).reshape(len(dims), -1)
+    _, first, equal = np.unique(values[:, front], axis=1, return_index=True, return_counts=True)
+    for cell, duplicates in zip(front[first], equal - 1, strict=True):
+        at = {name: read_values(finals[name])[places[dims.index(name), cell]] for name in names}
+        words = [format_value(finals[name], value) for name, value in at.items()]
+        lines = [", ".join(words[i : i + 2]) for i in range(0, len(words), 2)]
+        texts.append("\n".join(lines) + f"\n(+ {duplicates} equal)" * int(duplicates > 0))
+    return front[first].tolist(), texts
+
+
+def _describe_front(
+    finals: xr.Dataset, front: int, cells: int, labels: int, differs: bool
+) -> list[captions.Sentence]:
+    """Describes what the points mean, and how many of them there are."""
+    meaning = "no more cost and no more regret"
+    if differs:
+        meaning = "the same trust, no more cost, no more regret and no more leak"
+    counts = f"{front} of {write_quantity('', cells, 'configuration')}, {labels} labelled"
+    front_of = "the Pareto front" + " of cost, regret and leak at the same trust" * differs
+    return [
+        captions.describe_points(finals),
+        (f"Filled points: {front_of}; {counts}", f"Filled: {front_of}"),
+        f"Open points: another configuration has {meaning}, and less of one of them"
+        * (front < cells),
+    ]
 
 
 def _draw_points(

@@ -90,14 +90,7 @@ def plot_runs(
     runs = {words.shorten(str(label)): _check_run(label, data) for label, data in runs.items()}
     prices = (price("server_price", server_price), price("peer_price", peer_price))
     bands = {k: confidence_band(x.get("regret", x), level, kind) for k, x in runs.items()}
-    if bounds is not None and not isinstance(bounds, (Mapping, xr.Dataset)):
-        refuse("bounds", bounds, "a value per slot, by a run's label", "see regret_curve")
-    bounds = {words.shorten(str(label)): values for label, values in (bounds or {}).items()}
-    for label, values in bounds.items():
-        allowed, remedy = "a value per slot, by a run's label", "see regret_curve"
-        array = array_of("bounds", values, 10**6, allowed, remedy)
-        if label not in runs or array.shape != runs[label].time.shape:
-            refuse("bounds", label, allowed, remedy)
+    bounds = _check_bounds(bounds, runs)
 
     # Curves begin at (0, 0), except on a logarithmic axis, which has no 0.
     logarithmic = all(_is_logarithmic(data.time.values) for data in runs.values())
@@ -139,6 +132,21 @@ def plot_runs(
     if bounds:
         sentences.insert(1, "Thin dotted lines: the theorems' bounds")
     return style.lay_out(figure, handles, sentences, height=sum(heights), draws_caption=caption)
+
+
+def _check_bounds(
+    bounds: Mapping[str, ArrayLike] | None, runs: Mapping[str, xr.Dataset]
+) -> dict[str, ArrayLike]:
+    """Returns bounds by the labels of runs; refuses others."""
+    allowed, remedy = "a value per slot, by a run's label", "see regret_curve"
+    if bounds is not None and not isinstance(bounds, (Mapping, xr.Dataset)):
+        refuse("bounds", bounds, allowed, remedy)
+    checked = {words.shorten(str(label)): values for label, values in (bounds or {}).items()}
+    for label, values in checked.items():
+        array = array_of("bounds", values, 10**6, allowed, remedy)
+        if label not in runs or array.shape != runs[label].time.shape:
+            refuse("bounds", label, allowed, remedy)
+    return checked
 
 
 def select_cells(data: xr.Dataset) -> dict[str, xr.Dataset]:

@@ -58,6 +58,8 @@ def test_the_answer_is_the_best_of_many_seeds(answer):
     assert found.regret.low <= found.regret.mean <= found.regret.high <= found.regret.max
     assert found.links.max <= 20 and found.leak["messages"] == 1
     assert found.candidates == 4 and found.frame.state[0] == "answer"
+    (point,) = found.study.points
+    assert (point.config.algorithm, point.config.horizon) == (found.algorithm, 2000)
 
 
 def test_figures_are_of_seeds_that_no_look_has(answer):

@@ -153,7 +153,7 @@ def test_a_map_shows_the_table_with_numbers_in_its_cells():
     assert len(shown_ticks) > 1
     for tick in shown_ticks:
         assert 1000 * float(tick.label1.get_text() or tick.label2.get_text()) == tick.get_loc()
-    text = f"numbers rounded. Band: {BAND}. Its half-width is at most 4 % of the mean. "
+    text = f"numbers rounded. Not drawn: the {BAND}, ± at most 4 % of the mean. "
     assert text in caption(figure)
 
 
