@@ -173,6 +173,17 @@ class Bare(fmab.Algorithm):
         return BareTrial(self.regret, self.last, np.int64(horizon))
 
 
+def test_a_trial_of_another_kind_is_refused():
+    """Would catch a trial that no base class completes, which fails late and without a name."""
+
+    @dataclass(frozen=True)
+    class Odd(Bare):
+        def bind(self, problem, horizon, **_):
+            return object()
+
+    refuses(r"^Odd\.bind='object': must be a fmab_jax\.parts", fmab.simulate, Odd(), FEW, 10, 1)
+
+
 def own_policy(choose, **more):
     """Returns a policy with a function of its own."""
     result = type(
