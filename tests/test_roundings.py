@@ -143,4 +143,4 @@ def test_a_product_that_is_not_rounded_is_seen(monkeypatch):
     for module in (arrays, curves, agent_sum, base):
         monkeypatch.setattr(module, "rounded", lambda product: product)
     places = {name.partition(".<")[0] for _, name in sums_of(fmab.cdp_mab(0.7), ALIKE)}
-    assert {"close_epoch", "extend", "Draws.aggregate"} <= places
+    assert {"Accounts._explore", "extend", "Draws.aggregate"} <= places
