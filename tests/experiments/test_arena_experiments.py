@@ -20,7 +20,10 @@ from fmab_jax.parts.mechanisms.laplace import LAPLACE
 
 def test_everybody_takes_part():
     """Would catch an algorithm that is left out, and two of one label."""
-    assert {entry.algorithm.name for entry in arena.LINE_UP.values()} == set(ALGORITHMS.by_name())
+    assert {entry.algorithm.name for entry in arena.LINE_UP.values()} == {
+        *ALGORITHMS.by_name(),
+        "demab",
+    }
     labels = [entry.label for entry in arena.LINE_UP.values()]
     assert len(set(labels)) == len(labels)
 
