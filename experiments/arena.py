@@ -421,7 +421,7 @@ def run(
     name = next(name for name, item in LINE_UP.items() if item is entry)
     data = fmab.sweep(
         type(algorithm),
-        fmab.Problem.heterogeneous(agents, ARMS, spread),
+        fmab.Problem(agents=agents, arms=ARMS, spread=spread),
         horizon=horizon,
         seeds=seeds,
         times=common.slots(horizon) if times is None else times,
@@ -444,7 +444,7 @@ def stated(algorithm: Any) -> dict[str, Any]:
 @functools.cache
 def least_possible(epsilon: float | None, horizon: int, alone: bool = False) -> float:
     """Returns what must be lost in the end, averaged over the instances of the first seeds."""
-    problem = fmab.Problem.uniform(agents=AGENTS, arms=ARMS)
+    problem = fmab.Problem(agents=AGENTS, arms=ARMS)
     means = (np.asarray(problem.fixed(seed).means)[0] for seed in range(INSTANCES))
     lost = [
         theory.private_lower_bound(item, epsilon, horizon, AGENTS, alone=alone) for item in means

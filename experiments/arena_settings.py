@@ -96,7 +96,7 @@ def settings() -> dict[str, Setting]:
                 name,
                 f"M = {agents}, K = {arms}, means U(0, 1)",
                 algorithm,
-                fmab.Problem.uniform(agents, arms),
+                fmab.Problem(agents=agents, arms=arms),
                 10**5,
                 30,
                 f"a picture whose axis ends at {end:,}; LCC-UCB between the other two",

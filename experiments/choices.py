@@ -24,7 +24,7 @@ def sweep(horizon: int, seeds: int, store: Path | None = None) -> xr.Dataset:
     """Runs the algorithms on the paper's instance with agents that differ as far as they can."""
     return fmab.sweep(
         dict(ALGORITHMS),
-        fmab.Problem.heterogeneous(AGENTS, ARMS, SPREAD),
+        fmab.Problem(agents=AGENTS, arms=ARMS, spread=SPREAD),
         horizon=horizon,
         seeds=seeds,
         times=[horizon],

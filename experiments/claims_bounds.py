@@ -72,7 +72,7 @@ def _budget_bound(data: Data) -> list[Finding]:
 
 @functools.cache
 def _different() -> problems.Problem:
-    return fmab.Problem.heterogeneous(figures.MANY_AGENTS, figures.ARMS, 1.0)
+    return fmab.Problem(agents=figures.MANY_AGENTS, arms=figures.ARMS, spread=1.0)
 
 
 _BOUND = "Bound over regret, 50 instances: at least 1."

@@ -33,7 +33,7 @@ RINGS = {"balanced": "20x5:ring", "unbalanced": "53,24,10,6,7:ring", "stars": "2
 @functools.cache
 def uniform(agents: int = AGENTS, arms: int = ARMS) -> problems.Problem:
     """Returns the paper's instance."""
-    return fmab.Problem.uniform(agents, arms)
+    return fmab.Problem(agents=agents, arms=arms)
 
 
 @functools.cache

@@ -319,7 +319,7 @@ def _parts_of_means(agents: int, arms: int, instances: int) -> list[tuple[np.nda
 
     All spreads scale one perturbation.
     """
-    bound = fmab.Problem.heterogeneous(agents, arms, 1.0).bind()
+    bound = fmab.Problem(agents=agents, arms=arms, spread=1.0).bind()
     with jax.enable_x64(True):
 
         def one(seed: Any) -> Any:

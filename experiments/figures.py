@@ -22,7 +22,7 @@ from fmab_jax.plots import style
 
 AGENTS, ARMS = 50, 100
 EPSILON = 1
-UNIFORM = fmab.Problem.uniform(AGENTS, ARMS)
+UNIFORM = fmab.Problem(agents=AGENTS, arms=ARMS)
 SPREADS = {"homogeneous": 0, "heterogeneous": 1}
 
 

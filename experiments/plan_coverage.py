@@ -67,9 +67,9 @@ def _configure(
 
 def list_questions() -> list[Question]:
     """Returns the questions: 4 to 6 candidates each, some of them alike."""
-    drawn, fixed = fmab.Problem.uniform(3, 4), fmab.Problem([0.9, 0.6, 0.3, 0.1], agents=5)
+    drawn, fixed = fmab.Problem(agents=3, arms=4), fmab.Problem([0.9, 0.6, 0.3, 0.1], agents=5)
     close = fmab.Problem([0.6, 0.55, 0.5], agents=4)
-    unlike = fmab.Problem.heterogeneous(3, 4, 0.4)
+    unlike = fmab.Problem(agents=3, arms=4, spread=0.4)
     guess = fmab.Problem([0.7, 0.5, 0.4], agents=3, means_error=0.1)
     scales, rounds = (0.1, 0.15, 0.2, 0.3, 0.5), (1, 2, 3, None)
     cdp, kl_se = fmab.cdp_mab, fmab.kl_se

@@ -56,7 +56,7 @@ def sweep(
     most_seeds = (quick or {}).get("seeds", 10**6)
     return [
         fmab.plan(
-            fmab.Problem.uniform(agents=question.agents, arms=question.arms),
+            fmab.Problem(agents=question.agents, arms=question.arms),
             question.stretch * horizon,
             leak=question.leak,
             links=question.links,

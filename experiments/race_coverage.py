@@ -89,7 +89,7 @@ def sweep(horizon: int, seeds: int, store: Path | None = None) -> xr.Dataset:
     """Simulates the pool of regrets."""
     return fmab.sweep(
         ALGORITHMS,
-        fmab.Problem.heterogeneous(AGENTS, ARMS, 0.5),
+        fmab.Problem(agents=AGENTS, arms=ARMS, spread=0.5),
         horizon=horizon,
         seeds=POOL_PER_SEED * seeds,
         times=[horizon],

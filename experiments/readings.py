@@ -58,7 +58,7 @@ def _read(
     return rows
 
 
-UNIFORM = fmab.Problem.uniform(AGENTS, ARMS)
+UNIFORM = fmab.Problem(agents=AGENTS, arms=ARMS)
 READINGS = {
     "delay": _read(
         "wait d_G slots, not d_G - 1: {}", "algorithm", {"d_G - 1": fmab.ddp_mab, "d_G": Late},

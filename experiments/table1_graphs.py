@@ -22,7 +22,7 @@ PEER_PRICE = 1
 # Every graph, paired.
 sweep = differences.make_sweep(
     fmab.ddp_mab,
-    fmab.Problem.uniform(AGENTS, ARMS),
+    fmab.Problem(agents=AGENTS, arms=ARMS),
     epsilon=EPSILON,
     graph=GRAPHS,
     sum_agents=False,

@@ -60,7 +60,7 @@ METERS = {"edges": "links counted by edges", "sac": "links counted by hops to th
 # Every case, paired.
 sweep = differences.make_sweep(
     fmab.hdp_mab,
-    fmab.Problem.uniform(AGENTS, ARMS),
+    fmab.Problem(agents=AGENTS, arms=ARMS),
     epsilon=EPSILON,
     components=CASES,
     sum_agents=False,

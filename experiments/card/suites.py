@@ -75,7 +75,7 @@ class Suite:
             return full
         if not algorithm.exchange(full.agents).alone:
             return full
-        return Problem.heterogeneous(self.stand_ins, full.arms, 0.0, full.instance_gap)
+        return Problem(agents=self.stand_ins, arms=full.arms, instance_gap=full.instance_gap)
 
 
 @dataclass(frozen=True)

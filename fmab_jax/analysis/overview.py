@@ -126,7 +126,7 @@ def overview(
 
     Example:
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> problem = fmab.Problem(agents=5, arms=10)
         >>> data = fmab.sweep(fmab.cdp_mab, problem, epsilon=[0.1, 1], horizon=10**4, seeds=20)
         >>> fmab.overview(data, where="leak_messages <= 2").epsilon.tolist()
         ['0.1']
