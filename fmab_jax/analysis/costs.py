@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import xarray as xr
 
-from fmab_jax.algorithms.base import ALGORITHMS, Algorithm
 from fmab_jax.analysis.accountant import DELTA, epsilon_at, leak
 from fmab_jax.analysis.budgets import is_priced
 from fmab_jax.analysis.words import write_number
@@ -130,11 +129,6 @@ def read_parameters(data: xr.Dataset) -> Record:
     study = parse_study(data)
     entry = study.get("algorithm", data.attrs.get("algorithm", ""))
     return study | (entry if isinstance(entry, dict) else {"algorithm": str(entry)})
-
-
-def find_algorithm(data: xr.Dataset) -> type[Algorithm] | None:
-    """Returns the algorithm of one configuration; None where it is not known here."""
-    return ALGORITHMS.by_name().get(read_parameters(data)["algorithm"])
 
 
 def _average_links(data: xr.Dataset) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 import warnings
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -28,9 +29,12 @@ _LONGEST = 1000
 # What a condition may be made of; no calls, attributes or powers.
 _NODES: tuple[type[ast.AST], ...] = (
     *(ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Name, ast.Constant, ast.List),
-    *(ast.Tuple, ast.boolop, ast.unaryop, ast.cmpop, ast.expr_context),
-    *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.BitAnd, ast.BitOr),
+    *(ast.Tuple, ast.boolop, ast.unaryop, ast.expr_context),
+    *(ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn),
+    *(ast.Add, ast.Sub, ast.Mult, ast.Div),
 )
+# Texts in quotes, and the operators & and |.
+_OPERATORS = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|[&|]")
 # A leak of 1 may be stored as 0.99999999999999, and 0.3 as 0.30000000000000004.
 _TOLERANCE = 1e-9
 
@@ -217,7 +221,10 @@ def _find_column(frame: pd.DataFrame, field: str, value: object, name: object) -
         return new
     if not isinstance(name, str) or name not in frame:
         allowed = "about columns of the table" + (f", not {name!r}" if field == "where" else "")
-        refuse(field, value, allowed, did_you_mean(name, frame.columns, "fmab show --format csv"))
+        remedy = did_you_mean(name, frame.columns, "fmab show --format csv")
+        if field == "where" and name == "none":
+            remedy = "none among numbers is inf"
+        refuse(field, value, allowed, remedy)
     return name
 
 
@@ -235,7 +242,10 @@ def _read_condition(frame: pd.DataFrame, text: object) -> ast.expr:
     try:
         if not isinstance(text, str) or len(text) > _LONGEST:
             raise SyntaxError
-        tree = ast.parse(text.strip(), mode="eval").body
+        # As in pandas, & and | are "and" and "or"; Python would bind them before comparisons.
+        spoken = {"&": " and ", "|": " or "}
+        plain = _OPERATORS.sub(lambda match: spoken.get(match[0], match[0]), text.strip())
+        tree = ast.parse(plain, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         refuse("where", text, allowed, remedy)
     # 1,000 is no condition and a number.
@@ -261,6 +271,15 @@ def _read_condition(frame: pd.DataFrame, text: object) -> ast.expr:
             refuse("where", text, allowed, remedy)
         if isinstance(node, ast.Name) and node.id != "inf":
             node.id = _find_column(frame, "where", text, node.id)
+    for node in (node for node in ast.walk(tree) if isinstance(node, ast.Compare)):
+        parts = [node.left, *node.comparators]
+        names = [x.id for x in parts if isinstance(x, ast.Name) and x.id in frame]
+        numbers = [name for name in names if frame[name].dtype.kind in "iuf"]
+        values = [x.value for x in ast.walk(node) if isinstance(x, ast.Constant)]
+        if numbers and any(isinstance(value, str) for value in values):
+            # No row would equal it.
+            allowed = f"a comparison of {numbers[0]} with numbers"
+            refuse("where", text, allowed, "none among them is inf")
     return tree
 
 
@@ -285,18 +304,27 @@ def _write_column(rows: pd.DataFrame, name: str, words: bool) -> tuple[str, list
     if words and "long_name" in facts:
         heading = facts["long_name"] + f" ({facts.get('units')})" * bool(facts.get("units"))
     share = f"{100 * rows.attrs.get('level', 0.95):.6g} %"
+    is_share = rows.attrs.get("units", {}).get(name) == "share of seeds"
     if not {f"{name}_lower", f"{name}_upper"} <= {*rows}:
-        return heading, [_write_value(x) for x in values]
+        heading += ", %" * is_share
+        return heading, [_write_value(x) for x in (100 * values if is_share else values)]
     low, high = rows[f"{name}_lower"], rows[f"{name}_upper"]
-    if rows.attrs.get("units", {}).get(name) == "share of seeds":
+    if is_share:
         ends = zip(100 * values, 100 * low, 100 * high, strict=True)
-        texts = ["-" if x != x else f"{x:.3g} [{a:.2g}, {b:.2g}]" for x, a, b in ends]
+        texts = [
+            "-" if x != x else f"{x:.3g} [{_write_end(a)}, {_write_end(b)}]" for x, a, b in ends
+        ]
         return f"{heading}, % [{share}]", texts
     texts = [
         "-" if x != x else f"{write_short(x)} ± {write_short(float(f'{half:.2g}'))}"
         for x, half in zip(values, (high - low) / 2, strict=True)
     ]
     return f"{heading} ± {share}", texts
+
+
+def _write_end(percent: float) -> str:
+    # Two digits of 99.6 would be 1e+02.
+    return f"{percent:.{2 + (percent >= 99)}g}"
 
 
 def _write_value(value: object) -> str:
@@ -325,9 +353,11 @@ def _write_legend(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     attrs, lines = frame.attrs, list[str]()
     if not {"interval", "meters", "units"} <= {*attrs}:
         return lines
-    if any(f"{name}_lower" in frame for name in columns):
+    shares = [name for name, unit in attrs["units"].items() if unit == "share of seeds"]
+    estimates = [name for name in columns if f"{name}_lower" in frame]
+    if {*estimates} - {*shares}:
         lines.append(f"Means over the seeds; ± half the {attrs['interval']}.")
-    if events := [n for n in columns if f"{n}_lower" in frame and n in _list_shares(frame)]:
+    if events := [name for name in estimates if name in shares]:
         share = f"{100 * attrs['level']:.6g} %"
         names = ", ".join(events).replace("_", " ").capitalize()
         lines.append(f"{names}: % of the seeds at T, with the {share} Clopper-Pearson interval.")
@@ -346,7 +376,3 @@ def _write_legend(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:
         prices += f" ({', '.join(peers)})" * bool(peers)
         lines.append(f"Cost: {prices}.")
     return lines
-
-
-def _list_shares(frame: pd.DataFrame) -> list[str]:
-    return [name for name, unit in frame.attrs["units"].items() if unit == "share of seeds"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pandas as pd
 import xarray as xr
@@ -15,16 +14,18 @@ from fmab_jax.analysis.words import is_number
 from fmab_jax.errors import parse_number
 from fmab_jax.parameters import parameters_of
 from fmab_jax.run.attributes import json_attr
+from fmab_jax.sampling.shapes import Record
 
 LOST = "best_arm_lost"
 
 
-def list_remarks(frame: pd.DataFrame, data: xr.Dataset) -> list[str]:
+def list_remarks(frame: pd.DataFrame, data: xr.Dataset, settings: Sequence[Record]) -> list[str]:
     """Returns remarks, in lines, on the table of results.
 
     Args:
         frame: From `table`, with all its rows.
         data: Its results.
+        settings: Of each row, where a label stands for its value.
     """
     lines, begun = list[str](), frame[frame.seeds > 0]
 
@@ -47,7 +48,7 @@ def list_remarks(frame: pd.DataFrame, data: xr.Dataset) -> list[str]:
             f"{share} % of the seeds still explore at T: no arm is chosen yet.\nTo see "
             "a choice, take a longer horizon or fewer arms."
         )
-    lines += _remark_parameters(begun, rows)
+    lines += _remark_parameters(begun, [settings[i] for i in begun.index], rows)
     if number := int(begun.open_actions.sum()):
         lines.append(
             f"Actions have no bound{rows(number)}: the leaks are those of what is sent alone."
@@ -65,24 +66,25 @@ def list_remarks(frame: pd.DataFrame, data: xr.Dataset) -> list[str]:
     return lines
 
 
-def _remark_parameters(frame: pd.DataFrame, rows: Callable[[int], str]) -> list[str]:
+def _remark_parameters(
+    frame: pd.DataFrame, settings: Sequence[Record], rows: Callable[[int], str]
+) -> list[str]:
     """Remarks on round budgets that do not fit, and on values that no theorem covers."""
     budgets = list[tuple[float, float, float]]()
     unproven: dict[str, list[tuple[str, str]]] = {}
     owners = ALGORITHMS.by_name()
-    for row in frame.to_dict("records"):
-        owner = owners.get(str(row.get("algorithm")))
+    for row, values in zip(frame.to_dict("records"), settings, strict=True):
+        owner = owners.get(str(values.get("algorithm")))
         parameters = parameters_of(owner) if owner else {}
         for name, parameter in parameters.items():
-            value = row.get(name, parameter.default)
-            if parameter.proven and value == value and not parameter.is_proven(value):
+            value = values.get(name, parameter.default)
+            if not parameter.is_proven(value):
                 entry = parameter.format_value(value), parameter.remedy
                 unproven.setdefault(name, []).append(entry)
         # A seed that has spent its budget explores no more.
         if owner and issubclass(owner, Elimination) and "rounds" in parameters:
-            budget, made = row.get("rounds", parameters["rounds"].default), row["rounds_made"]
-            is_finite = is_number(budget) and budget < math.inf
-            if is_finite and 0 < made < budget and row["undecided"] >= 0.01:
+            budget, made = values.get("rounds", parameters["rounds"].default), row["rounds_made"]
+            if is_number(budget) and 0 < made < budget and row["undecided"] >= 0.01:
                 budgets.append((budget, made, round(100 * row["undecided"])))
     lines = list[str]()
     if budgets:
@@ -92,9 +94,9 @@ def _remark_parameters(frame: pd.DataFrame, rows: Callable[[int], str]) -> list[
             f"average, and {percent} % of the seeds still explore.\n"
             "Take a longer horizon, or let more agents report."
         )
-    for values in unproven.values():
-        texts = " and ".join(dict.fromkeys(text for text, _ in values))
-        lines.append(f"No theorem covers {texts}{rows(len(values))}: {values[0][1]}.")
+    for entries in unproven.values():
+        texts = " and ".join(dict.fromkeys(text for text, _ in entries))
+        lines.append(f"No theorem covers {texts}{rows(len(entries))}: {entries[0][1]}.")
     return lines
 
 

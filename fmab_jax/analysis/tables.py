@@ -113,13 +113,15 @@ def table(
     """
     data, rows, attrs = _compute_rows(data, level, server_price, peer_price)
     dims, names = [str(name) for name in data.seeds.dims], _list_columns(data)
-    records = []
+    records, settings = list[Record](), list[Record]()
     for place, row in zip(np.ndindex(data.seeds.shape), rows, strict=True):
         cell = data.isel(dict(zip(dims, place, strict=True)))
         record = {name: cell[name].item() for name in dims}
         exposure = read_exposure(cell)
-        facts = _read_settings(cell)
-        facts |= {n: float(cell[n]) if n in cell else math.nan for n in _list_leaks(data)}
+        settings.append(_read_settings(cell))
+        facts = settings[-1] | {
+            n: float(cell[n]) if n in cell else math.nan for n in _list_leaks(data)
+        }
         facts |= {"leak_view": exposure.observation, "trust": exposure.trust}
         facts |= {"open_actions": exposure.has_open_actions}
         facts |= {name: row.get(name, math.nan) for name in names}
@@ -141,7 +143,7 @@ def table(
         "server_price": attrs["server_price"],
         "peer_price": attrs["peer_price"],
     }
-    frame.attrs["remarks"] = list_remarks(frame, data)
+    frame.attrs["remarks"] = list_remarks(frame, data, settings)
     return frame
 
 

@@ -191,9 +191,8 @@ class Study(Design):
         if name == "means":
             paths = [os.fspath(path) for path in (value if isinstance(value, list) else [value])]
             return paths if isinstance(value, list) else paths[0]
-        if parameter := parameters_of(RandomProblem).get(name):
-            return study_file.write_plain(parameter, parameter.kind.plain(parameter.check(value)))
-        return value
+        parameter = (parameters_of(Problem) | parameters_of(RandomProblem))[name]
+        return study_file.write_plain(parameter, parameter.kind.plain(parameter.check(value)))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Design) and self.hash == other.hash

@@ -281,7 +281,8 @@ def _take_files(problem: object, values: Record) -> Record:
     if problem is not None:
         refuse("means", values["means"], "left out with a problem", "drop one")
     names = {"means", "means_error", *parameters_of(RandomProblem)}
-    return {name: values.pop(name) for name in [*values] if name in names}
+    files = {name: values.pop(name) for name in [*values] if name in names}
+    return {name: [*x] if isinstance(x, tuple) else x for name, x in files.items()}
 
 
 def _order(axes: tuple[Axis, ...], names: tuple[str, ...]) -> tuple[Axis, ...]:

@@ -335,6 +335,23 @@ def test_swept_values_that_no_theorem_covers_are_remarked():
     given = {"epsilon": [1.0], "scale": [0.3, 0.5, 1], "horizon": 500}
     (said,) = remarks("No theorem", **given)
     assert said.startswith("No theorem covers scale = 0.3 and scale = 0.5 in 2 of 3 rows: 1 is ")
+    # Labels stand for values.
+    (said,) = remarks("No theorem", **given | {"scale": {"small": 0.3, "paper": 1}})
+    assert said.startswith("No theorem covers scale = 0.3 in 1 of 2 rows: ")
+    algorithms = {"small": fmab.cdp_mab(1, scale=0.3), "paper": fmab.cdp_mab(1)}
+    labelled = fmab.sweep(algorithms, horizon=500, **SMALL)
+    lines = fmab.table(labelled).attrs["remarks"]
+    assert any(line.startswith("No theorem covers scale = 0.3 in 1 of 2 rows") for line in lines)
+
+
+def test_shares_are_shown_in_per_cent():
+    """Would catch 1e+02 for 99.6 %, a share among percentages, and a legend of absent means."""
+    data = decided(199, 2).assign_coords(best_arm_lost=("seed", np.ones(200, bool)))
+    shown = fmab.overview(data, columns=["best_arm_lost", "undecided"])
+    assert shown.columns.tolist() == ["best arm lost, % [95 %]", "undecided, %"]
+    low = 100 * stats.binomtest(200, 200).proportion_ci(0.95, "exact").low
+    assert shown.values.tolist() == [[f"100 [{low:.2g}, 100]", "99.5"]]
+    assert not any(line.startswith("Means") for line in shown.attrs["legend"])
 
 
 @pytest.mark.parametrize(
@@ -375,7 +392,7 @@ def some_sweep():
 
 
 def test_rows_are_those_of_which_the_conditions_hold():
-    """Would catch < for <=, a condition of another column, or the last condition alone."""
+    """Would catch < for <=, another column, the last condition alone, and lost brackets."""
     frame = fmab.table(some_sweep())
     every = np.array(["0.05", "0.2", "1", "none"])
     assert rows_of([]) == [*every]
@@ -390,6 +407,10 @@ def test_rows_are_those_of_which_the_conditions_hold():
     assert rows_of("leak_messages <= 4 and not epsilon == 1") == ["0.05", "0.2"]
     assert rows_of("0.1 < epsilon < inf or seeds > 5") == ["0.2", "1"]
     assert rows_of("epsilon in [0.05, 1] and algorithm == 'cdp'") == ["0.05", "1"]
+    # As in pandas, & is "and"; a text in quotes stays what it is.
+    assert rows_of("not ((epsilon == 1) & (leak_messages <= 4))") == ["0.05", "0.2", "none"]
+    assert rows_of("epsilon == 1 | not (epsilon > 0.1) & seeds == 5") == ["0.05", "1"]
+    assert rows_of("trust != 'a & b' and epsilon == inf") == ["none"]
 
 
 def test_old_conditions_are_translated_and_a_line_says_so():
@@ -426,6 +447,8 @@ STRANGE = (
         "regret == None",
         "regret > 1j",
         "f'{regret}' == ''",
+        "epsilon is 1",
+        "epsilon is not 1",
     ),
     *("__import__('os').getcwd() == 1", "regret.sum() > 0", "@regret > 0", "(lambda: 1)() > 0"),
     *("[x for x in regret]", "regret[0] > 0", "regret > 1 if cost else 0", "(regret := 1) > 0"),
@@ -439,6 +462,9 @@ STRANGE = (
         *((text, "must be a condition such as links_max <= 400 and ") for text in STRANGE),
         ("regrett < 1", "must be about columns of the table, not 'regrett'; did you mean 'regret'"),
         ("index < 1", "must be about columns of the table, not 'index'; "),
+        ("epsilon == none", "about columns of the table, not 'none'; none among numbers is inf"),
+        ("epsilon == 'none'", "must be a comparison of epsilon with numbers; none among them is "),
+        ("cost < 9 or epsilon in [1, 'none']", "must be a comparison of epsilon with numbers; "),
         ("regret + 1", "must be true or false of a row; "),
         ("1 < 2", "must be true or false of a row; "),
         ("algorithm < 3", "must be a condition of its columns; compare numbers with numbers"),

@@ -125,6 +125,7 @@ def test_files_of_means_are_said_by_name() -> None:
             "epsilon": None,
         },
         {"means": ["a.csv", "b.csv"], "agents": 3, "epsilon": [1, 2]},
+        {"means": (Path("a.csv"), "b.csv"), "agents": np.int64(3), "means_error": np.float64(0.1)},
         {"means": Path("a.csv"), "agents": 3, "presence": "absent:0.5"},
         {"means": "r.npz"},
     ):
