@@ -23,7 +23,7 @@ COLUMNS: tuple[str, ...] = tuple(f"{name}{end}" for name in BUDGETS for end in _
 
 
 def is_priced(data: xr.Dataset) -> Bool[np.ndarray, " meter"]:
-    """Returns which meters have a price: those of the server, and the peers' that count."""
+    """Returns which meters the cost counts: those of the server, and the priced ones of peers."""
     return np.asarray(data.priced.values | (data.side.values == "server"), bool)
 
 
@@ -67,19 +67,12 @@ def find_tail(
     )
 
 
-def write_heading(name: str, between: str = " ") -> str:
-    """Writes the heading of one of `COLUMNS`: "links", "links 95 %", "links max"."""
-    return name.replace("_", between).replace("p95", "95 %")
-
-
-def write_cells(
-    rows: Sequence[Mapping[str, float]], between: str = " "
-) -> tuple[list[str], list[list[str]]]:
-    """Returns headings and cells of those of `COLUMNS` that some row has."""
+def write_cells(rows: Sequence[Mapping[str, float]]) -> tuple[list[str], list[list[str]]]:
+    """Returns headings, in two lines, and cells of those of `COLUMNS` that some row has."""
     known = [{n: x for n, x in row.items() if math.isfinite(x)} for row in rows]
     names = [name for name in COLUMNS if any(name in row for row in known)]
     cells = [[write_short(row[name]) if name in row else "" for name in names] for row in known]
-    return [write_heading(name, between) for name in names], cells
+    return [name.replace("_", "\n").replace("p95", "95 %") for name in names], cells
 
 
 def list_columns(data: xr.Dataset) -> list[str]:

@@ -47,7 +47,7 @@ class Cost(NamedTuple):
         delta: Up to which it holds; 0 for pure differential privacy.
         view: What that viewer sees; None without messages.
         observation: The same in words, such as "single messages"; `NO_MESSAGES` without messages.
-        links: Mean number at T, on the meters that are priced.
+        links: Mean number at T, of those that the communication cost counts.
         trust: Who is trusted with what, in a few words.
         has_open_actions: Whether actions have no bound while messages, if any, have one.
     """
@@ -132,7 +132,7 @@ def read_parameters(data: xr.Dataset) -> Record:
 
 
 def _average_links(data: xr.Dataset) -> float:
-    """Returns the mean number of links at T that have a price; NaN if it is not known."""
+    """Returns the mean number of links at T that the cost counts; NaN if it is not known."""
     name = next((name for name in ("links", "links_mean") if name in data), "")
     if not name or not {"priced", "side"} <= {*data.coords}:
         return math.nan

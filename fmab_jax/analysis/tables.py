@@ -87,8 +87,8 @@ def table(
         * ``regret``, ``rounds_made`` and ``cost``: means over the seeds, each with ``_lower`` and
           ``_upper`` (Student t), and so are outputs that are a number of each seed;
         * ``links``, ``numbers`` and ``bits``: the mean of a run, ``_p95``, which 95 % of the runs
-          do not exceed, and ``_max``, the most of a run; ``links`` counts the meters that have a
-          price, ``links_`` and a meter, the mean of each;
+          do not exceed, and ``_max``, the most of a run; ``links`` are those that ``cost`` counts,
+          ``links_`` and a meter, the mean of each;
         * ``best_arm_lost`` and ``worse_arm_played``: shares of the seeds, each with the
           Clopper-Pearson ``_lower`` and ``_upper``; ``undecided``, the share of the seeds that
           still explore at T; ``seeds``, how many there are.
@@ -228,7 +228,7 @@ def final_table(
         A Dataset over the swept parameters: ``regret``, ``cost`` and ``rounds_made``, means over
         the seeds, each with ``_lower`` and ``_upper`` (Student t); ``links`` by meter, the mean;
         ``links_p95`` and ``links_max``, what 95 % of the runs do not exceed and the largest, of the
-        links that are priced; ``numbers`` and ``bits``, means, and the same two of them;
+        links that ``cost`` counts; ``numbers`` and ``bits``, means, and the same two of them;
         ``leak_messages``, the epsilon of one reward in what is sent, over the whole run, against
         whoever sees most of it (0 where nothing is sent, NaN where the result does not say), and
         ``leak_messages_delta``, the delta at which it holds (0 for pure differential privacy); the

@@ -113,8 +113,8 @@ def execute(call: Call[Options]) -> None:
 
 
 def _is_condition(text: str) -> bool:
-    """Returns whether a text has an operator of conditions."""
-    return bool(re.search("[<>]|[!=]=", text))
+    """Returns whether a text is no NAME=VALUE."""
+    return not re.match(r"[\w-]+=(?!=)", text)
 
 
 def _select_pair(data: Sequence[xr.Dataset], options: Options) -> list[xr.Dataset]:
@@ -220,7 +220,7 @@ def _build_spending(pairs: Sequence[Comparison]) -> Table:
             if (key := frozenset(name.split(", "))) not in spent:
                 names.append(name)
                 spent[key] = side.spent
-    heads, rows = budgets.write_cells([*spent.values()], "\n")
+    heads, rows = budgets.write_cells([*spent.values()])
     table = plain_table()
     table.add_column("run", justify="right", overflow="fold")
     for heading in heads:

@@ -108,7 +108,7 @@ class Answer:
         fresh_seeds: Seeds of the figures that follow, which the race did not use; 0 if they are
             those of the race.
         regret: At the horizon.
-        links: Links that are priced.
+        links: Links that the communication cost counts.
         numbers: Numbers on all links.
         bits: Bits on all links.
         final_gap: Gap of what agents play at the horizon.

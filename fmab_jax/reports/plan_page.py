@@ -39,6 +39,8 @@ def find_plan(source: object) -> Path | None:
 def render_plan(document: Record, title: str | None = None) -> str:
     """Returns the page of a document that `read_document` returned."""
     frame = pd.DataFrame(document["candidates"])
+    # Where no row has a number, null would be None.
+    frame = frame.astype(dict.fromkeys(("regret", "more", "more_low", "more_high"), float))
     looks = [Look(*(row[name] for name in Look._fields)) for row in document["looks"]]
     over = list(frame.candidate[frame.state == State.OVER])
     gap, line = document["final_gap"], document["command"]

@@ -191,7 +191,7 @@ class Study(Design):
         if name == "means":
             paths = [os.fspath(path) for path in (value if isinstance(value, list) else [value])]
             return paths if isinstance(value, list) else paths[0]
-        parameter = (parameters_of(Problem) | parameters_of(RandomProblem))[name]
+        parameter = {**parameters_of(Problem), **parameters_of(RandomProblem)}[name]
         return study_file.write_plain(parameter, parameter.kind.plain(parameter.check(value)))
 
     def __eq__(self, other: object) -> bool:

@@ -88,6 +88,7 @@ def test_words_name_two_runs(capsys, words, first, second):
         "two.nc --where epsilon=1 --against epsilon=1.0": "--against epsilon=1.0: must name "
         "another run than --where; ",
         "grid.nc --where links<=0": "--where links<=0: must be true of two ",
+        "grid.nc --where 'epsilon in [9]'": "--where epsilon in [9]: must be true of two ",
         "grid.nc --where link<=0": "--where link<=0: must be about columns ... 'links'",
         "grid.nc --where links<=9 --against epsilon=1": "--where links<=9: must be NAME=VALUE ",
         "one.nc alone.nc": "alone.nc: second.seeds=1: must be at least 2; ",

@@ -143,6 +143,20 @@ def test_what_is_no_file_is_refused_in_a_line(folder, tmp_path, capsys):
     assert main(["report", str(tmp_path), "--out", str(page)]) == 0
 
 
+def test_a_page_has_the_rival_of_an_answer_that_loses_nothing(folder, tmp_path):
+    """Would catch a raw error where no row of a document says how much more it loses."""
+    document = json.loads((folder / "plan.json").read_text())
+    (row,) = document["candidates"]
+    rival = {"candidate": "a rival", "regret": 7.0}
+    document["candidates"] = [
+        x | dict.fromkeys(("more", "more_low", "more_high")) for x in (row, row | rival)
+    ]
+    (tmp_path / "plan.json").write_text(json.dumps(document))
+    page = tmp_path / "page.html"
+    assert main(["report", str(tmp_path), "--out", str(page)]) == 0
+    assert "a rival" in page.read_text("utf-8") and "nan" not in page.read_text("utf-8")
+
+
 @pytest.mark.parametrize("name", ["plan.json", "race.png", "race.txt"])
 def test_a_file_that_no_plan_wrote_is_not_replaced(tmp_path, capsys, monkeypatch, name):
     """Would catch a plan that runs, and then replaces somebody's file of the same name."""
