@@ -221,7 +221,7 @@ def _find_column(frame: pd.DataFrame, field: str, value: object, name: object) -
         return new
     if not isinstance(name, str) or name not in frame:
         allowed = "about columns of the table" + (f", not {name!r}" if field == "where" else "")
-        remedy = did_you_mean(name, frame.columns, "fmab show --format csv")
+        remedy = did_you_mean(name, frame.columns, "see fmab show --format csv")
         if field == "where" and name == "none":
             remedy = "none among numbers is inf"
         refuse(field, value, allowed, remedy)

@@ -47,6 +47,7 @@ def execute(call: Call) -> None:
 def _list_kinds() -> dict[str, Callable[[], None]]:
     """Returns a function for each kind, which prints its table."""
     from fmab_jax.algorithms.base import ALGORITHMS
+    from fmab_jax.parts.mechanisms import MECHANISMS
     from fmab_jax.parts.named_graphs import ALLOWED
     from fmab_jax.parts.registry import REGISTRIES, Registry, usage
 
@@ -56,7 +57,8 @@ def _list_kinds() -> dict[str, Callable[[], None]]:
         print_rows(("name", "what it is"), rows)
 
     printers: dict[str, Callable[[], None]] = {ALGORITHMS.kind: _print_algorithms}
-    for registry in REGISTRIES:
+    # Algorithms import mechanisms only where they need one.
+    for registry in (*REGISTRIES, MECHANISMS):
         printers.setdefault(registry.kind, functools.partial(print_parts, registry))
     return printers | {"graphs": lambda: print(ALLOWED), "outputs": _print_outputs}
 

@@ -227,7 +227,7 @@ def build_study(
     return document, study
 
 
-FIELD_OPTIONS = {"store": "out", "relative": "until", "until.relative": "until"}
+FIELD_OPTIONS = {"store": "out", "relative": "until", "level": "until_level"}
 """Options of fields that have another name in the package."""
 
 

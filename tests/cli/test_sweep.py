@@ -189,6 +189,7 @@ def test_export_writes_what_was_swept(eps, capsys):
         "[0.5, None], as in the store eps; ",
         f"{GRID.replace('--agents 4', '--agents 4 5')} --out eps": "--agents [4, 5]: must be 4, as "
         "in the store eps; ",
+        f"{GRID} --keep summary --until 0.1 --until-level 2": "--until-level 2: must be a number ",
         f"{GRID} --root-seed 1 --out eps": "--root-seed 1: must be 0, as in the store eps; "
         "... or allow_changes=['root_seed'] (--allow-changes root_seed)",
     }.items(),

@@ -1,5 +1,7 @@
 """Parts by name: short and public names, names that clash, and what `fmab list` says of them."""
 
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -133,3 +135,11 @@ def test_list_names_every_part(capsys):
     assert "skellam" in printed and "kl_se" not in printed
     assert main(["list", "mechanism"]) == 2
     assert "did you mean mechanisms?" in capsys.readouterr().err
+
+
+def test_a_new_process_lists_every_kind():
+    """Would catch a kind that is listed only where something else has imported it."""
+    command = [sys.executable, "-m", "fmab_jax", "list"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for registry in REGISTRIES:
+        assert f"\n{registry.kind.capitalize()}:" in f"\n{printed}"
