@@ -1,8 +1,8 @@
 """Every public name has an example in its docstring, and every example does what it shows.
 
 A public name is in `fmab.__all__`, or in a module of it (`fmab.ratings`), or in `BESIDES`. A method
-has an example only if it makes another object of its class, as `Problem.uniform` does: hooks are
-shown together, in the algorithm of their family's docstring.
+has an example only if it makes another object of its class, as `Problem.fixed` does: hooks are
+shown together, in the algorithm of their family's docstring. Older names have that of the new one.
 """
 
 import ast
@@ -27,6 +27,7 @@ BESIDES = (
     accountant.noise_epsilon,
 )
 PACKAGE = Path(fmab.__file__).parent
+OLDER = {f"Problem.{name}" for name in ("uniform", "heterogeneous", "with_gap", "from_file")}
 NAMES = [name for name in fmab.__all__ if name != "__version__"]
 
 
@@ -60,7 +61,7 @@ def public():
         found[name] = value
         if isinstance(value, type):
             found |= dict(makers(value))
-    return found
+    return {name: value for name, value in found.items() if name not in OLDER}
 
 
 PUBLIC = public()

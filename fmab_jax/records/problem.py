@@ -118,7 +118,7 @@ class RandomMeans:
 
 @dataclass(frozen=True)
 class Problem(RandomMeans):
-    """M agents, K arms and how they reward; a value: equal problems compare and hash equal.
+    r"""M agents, K arms and how they reward; a value: equal problems compare and hash equal.
 
     Without ``means`` each seed draws its own, as the paper's experiments do (section VII-A): all
     agents share means from U[0, 1]. With ``instance_gap`` the best mean is U[gap, 1], the second
@@ -151,6 +151,12 @@ class Problem(RandomMeans):
         False
         >>> fmab.Problem(agents=5, arms=10).drawn
         True
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "means.csv")
+        >>> path.write_text("0.9,0.6,0.2\n")
+        12
+        >>> fmab.Problem(path, agents=5).arms
+        3
     """
 
     means: np.ndarray | None = field(init=False, compare=False)
@@ -179,7 +185,7 @@ class Problem(RandomMeans):
         levels: ArrayLike | None = None,
         probabilities: ArrayLike | None = None,
     ) -> None:
-        r"""Draws, fixes or reads the means.
+        """Draws, fixes or reads the means.
 
         A file of means is a CSV with one row per agent and one column per arm, perhaps after a line
         of names, or an NPZ with one array, or one called ``means``. In a CSV a column ``agent``
@@ -207,16 +213,6 @@ class Problem(RandomMeans):
         Raises:
             ValueError: If a value is out of range, values contradict one another, or the file
                 cannot be read.
-
-        Example:
-            >>> import pathlib, tempfile
-            >>> import fmab_jax as fmab
-            >>> path = pathlib.Path(tempfile.mkdtemp(), "means.csv")
-            >>> path.write_text("0.9,0.6,0.2\n")
-            12
-            >>> problem = fmab.Problem(path, agents=5)
-            >>> problem.agents, problem.arms
-            (5, 3)
         """
         path = means if isinstance(means, (str, PathLike)) else None
         if means is not None or probabilities is not None:
