@@ -76,8 +76,8 @@ def table(
     Returns:
         A DataFrame in the order of the grid. Its columns:
 
-        * the swept parameters, then the settings that the result states; "none" among numbers is
-          infinite;
+        * the swept parameters, then the settings that the result states (none where runs were
+          joined); "none" among numbers is infinite;
         * ``leak_messages``, epsilon of one reward in what is sent, over the whole run, against
           whoever sees most of it (0 where nothing is sent, infinite for no bound, NaN where the
           result does not say), ``leak_messages_delta``, the delta at which it holds (0 for pure
@@ -113,12 +113,15 @@ def table(
     """
     data, rows, attrs = _compute_rows(data, level, server_price, peer_price)
     dims, names = [str(name) for name in data.seeds.dims], _list_columns(data)
-    records, settings = list[Record](), list[Record]()
+    records, settings, study = list[Record](), list[Record](), json_attr(data, "study")
+    # Runs may be joined along a dimension without labels, which are then 0, 1, and so on.
+    labels = {name: data[name].values.tolist() for name in dims}
+    is_joined = bool(study) and not {*dims} <= {*study.get("axes", ())}
     for place, row in zip(np.ndindex(data.seeds.shape), rows, strict=True):
         cell = data.isel(dict(zip(dims, place, strict=True)))
-        record = {name: cell[name].item() for name in dims}
+        record = {name: labels[name][i] for name, i in zip(dims, place, strict=True)}
         exposure = read_exposure(cell)
-        settings.append(_read_settings(cell))
+        settings.append(_read_settings(cell, is_joined))
         facts = settings[-1] | {
             n: float(cell[n]) if n in cell else math.nan for n in _list_leaks(data)
         }
@@ -129,7 +132,6 @@ def table(
             facts |= {n: facts[n] / row["seeds"] for n in (*EVENTS, "undecided") if n in facts}
         records.append(record | {n: value for n, value in facts.items() if n not in record})
     frame = pd.DataFrame(records)
-    study = json_attr(data, "study")
     for name in frame.columns:
         axis = study.get(name, ()) if name in study.get("axes", ()) else ()
         frame[name] = _as_numbers(frame[name], axis)
@@ -181,10 +183,15 @@ def _as_numbers(column: pd.Series, axis: Sequence[object]) -> pd.Series:
     return pd.to_numeric(values) if all(isinstance(x, (int, float)) for x in values) else column
 
 
-def _read_settings(cell: xr.Dataset) -> Record:
-    """Returns the facts and the settings of one configuration that are numbers or texts."""
-    study = {name: value for name, value in read_parameters(cell).items() if name not in _HOW}
-    facts = {name: cell.attrs[name] for name in _FACTS if name in cell.attrs}
+def _read_settings(cell: xr.Dataset, is_joined: bool) -> Record:
+    """Returns the facts and the settings of one configuration that are numbers or texts.
+
+    Where runs were joined, study and attributes may be those of the first: they say nothing.
+    """
+    study, facts = Record(), Record()
+    if not is_joined:
+        study = {name: value for name, value in read_parameters(cell).items() if name not in _HOW}
+        facts = {name: cell.attrs[name] for name in _FACTS if name in cell.attrs}
     facts |= {n: cell[n].item() for n in _FACTS if n in cell.coords and cell[n].ndim == 0}
     facts |= {name: value for name, value in study.items() if isinstance(value, _SCALARS)}
     # A file gives NumPy's numbers.

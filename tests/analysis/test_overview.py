@@ -525,6 +525,18 @@ def test_a_swept_parameter_keeps_its_name():
         fmab.show(frame)
 
 
+def test_joined_runs_have_no_settings_of_the_first():
+    """Would catch the first run's epsilon beside the second, and a raw error without labels."""
+    problem = fmab.Problem(agents=3, arms=3)
+    runs = [fmab.simulate(fmab.cdp_mab(x), problem, horizon=500, seeds=3) for x in (1.0, 0.1)]
+    frame = fmab.table(xr.concat(runs, "run"))
+    assert frame.run.tolist() == [0, 1] and not {"epsilon", "scale", "algorithm"} & {*frame}
+    whole = pd.concat([fmab.table(run) for run in runs], ignore_index=True)
+    for name in ("regret", "leak_messages", "links_max"):
+        assert frame[name].tolist() == whole[name].tolist()
+    assert frame.leak_messages.tolist() == pytest.approx([3.0, 0.3])
+
+
 def test_a_table_counts_the_seeds_that_were_selected():
     """Would catch intervals of all seeds where some were selected, and a table of a single one."""
     data = some_sweep().sel(epsilon=0.2)
