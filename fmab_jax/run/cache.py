@@ -26,7 +26,7 @@ from fmab_jax.run.resources import versions
 
 ENGINE: tuple[str, ...] = (
     *("sampling", "parts", "records", "draws", "layouts", "algorithms", "run"),
-    *("accounts.py", "elimination.py"),
+    *("accounts.py", "elimination.py", "equations.py"),
 )
 """Packages and files whose source decides what a program computes."""
 # Above this size, the least recently used traced programs are removed.

@@ -67,8 +67,8 @@ def test_the_source_is_that_of_all_that_is_run():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     rooms = {name.split(".")[1] for name in result.stdout.split() if name.startswith("fmab_jax.")}
-    # What checks arguments, writes files and tells of progress computes nothing.
-    helpers = {"errors", "files", "lazy_imports", "limits", "parameters", "progress", "resources"}
+    # What checks arguments, and reads and writes files, computes nothing: descriptions hold values.
+    helpers = {"errors", "files", "lazy_imports", "limits", "parameters", "resources", "tables"}
     assert rooms - helpers == {part.removesuffix(".py") for part in cache.ENGINE}
 
 
