@@ -128,6 +128,13 @@ def _lay_out(item: pytest.Item) -> None:
     ConstrainedLayoutEngine.execute = whole if marked else lambda *_: None  # type: ignore[method-assign]
 
 
+@pytest.fixture
+def x64() -> Iterator[None]:
+    """Sets 64-bit types, in whose scope the package calls its samplers."""
+    with jax.enable_x64(True):
+        yield
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _forget_plugins() -> Iterator[None]:
     """Restores the plug-ins that are known, so that no file of tests leaves one to the next."""
