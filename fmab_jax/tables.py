@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import math
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -142,9 +142,10 @@ def _is_text(cell: str) -> bool:
 
 
 def plain_number(cell: str) -> float | None:
-    """Returns a finite decimal number, or None for any other text; 1e-400, no float, is one."""
+    """Returns a finite decimal number; None for any other text, and for 1e-400, no float."""
     number = parse_number(cell)
-    return float(number) if number is not None and math.isfinite(number) else None
+    # Whole numbers of any length are read, and only some are floats.
+    return float(number) if number is not None and abs(number) <= sys.float_info.max else None
 
 
 def _read_npz(path: Path) -> Table:

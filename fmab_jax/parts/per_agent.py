@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmab_jax.errors import format_quantity, parse_number, refuse
+from fmab_jax.errors import format_quantity, refuse
 from fmab_jax.files import check_path
 from fmab_jax.parameters import Real, parameters_of
 from fmab_jax.parts.exchanges.table import AGENTS_MAX
@@ -126,11 +126,11 @@ def _parse(name: str, text: str) -> list[float] | None:
     values: list[float] = []
     for part in text.split(","):
         number, times, count = part.strip().partition("x")
-        ends = [parse_number(end) for end in number.split("..")]
+        ends = [plain_number(end) for end in number.split("..")]
         bad = None in ends or len(ends) > 2 or len(ends) == 2 and not times
         if bad or times and not re.fullmatch("[1-9][0-9]{0,7}", count.strip()):
             refuse(name, text, _FORM, f"mend {part.strip()[:20]!r}")
-        low, high = (float(end) for end in (ends[0], ends[-1]) if end is not None)
+        low, high = (end for end in (ends[0], ends[-1]) if end is not None)
         agents = int(count) if times else 1
         values += [low + (high - low) * (i + 0.5) / agents for i in range(agents)]
     return values

@@ -44,7 +44,7 @@ def join_tables(
             allowed = f"a table that shares one column with {table.name}, not {text}"
             refuse(kind, side.name, allowed, "rename or drop columns")
         key = shared[0]
-        for name in [name for name in texts if name in side.cells and name != key]:
+        for name in [name for name in sorted(texts) if name in side.cells and name != key]:
             pairs = side.cells[[key, name]].dropna(subset=[key]).astype(object).drop_duplicates()
             if (twice := pairs[key].duplicated()).any():
                 location = f"{side.name}, {key} {pairs[key][twice].iloc[0][:40]}"

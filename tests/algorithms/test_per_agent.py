@@ -482,6 +482,7 @@ def test_texts_lists_and_files(tmp_path):
     refuses(r"e\[1\]=-1: must be a number in \[0", kind.check, "e", [1, -1], "")
     refuses("if agents differ", PerAgent(none_label="none").check, "e", [1, None], "")
     refuses("VALUExAGENTS", kind.check, "e", "1x2,ax3", "")
+    refuses("VALUExAGENTS", kind.check, "e", f"{10**400}x3", "")
     refuses("VALUExAGENTS", kind.check, "e", "1x0,2", "")
     refuses("one for each agent", kind.check, "e", [], "")
     refuses("2,000 runs", kind.check, "e", list(range(1, 3000)), "")

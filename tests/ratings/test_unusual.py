@@ -118,6 +118,7 @@ CASES |= {
     for text in NO_NUMBERS
 }
 CASES |= {
+    "a rating of 400 digits": refused(HEAD + ROWS + b"b,y,%d\n" % (10**400), "row 5, '1000"),
     "the rating 1,000": refused(HEAD + ROWS + b'b,y,"1,000"\n', "row 5, '1,000'"),
     "zero with an exponent": read(HEAD + ROWS + b"b,y,0e-400\n", READ + ", b y 0"),
     "numbers in many forms": read(HEAD + b'a,x,+1\na,y, 2. \nb,x,"2"\nb,y,1.0e+00\n', READ),
