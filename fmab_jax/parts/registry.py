@@ -148,8 +148,9 @@ class Registry(Generic[T]):
         # Names of this package's parts stay theirs, whatever a plug-in calls its classes.
         owners = list(by_name.values())[::-1]
         by_class = {owner.__name__: owner for owner in owners if isinstance(owner, type)}
-        # An algorithm is exported under the name of its file.
-        by_file = {owner.__module__.rpartition(".")[2]: owner for owner in by_class.values()}
+        # An algorithm of this package is exported under the name of its file.
+        files = ((x.__module__.rpartition("."), x) for x in by_class.values())
+        by_file = {stem: owner for (folder, _, stem), owner in files if folder == self.package}
         return {**by_class, **by_file, **by_name}
 
     def is_taken(self, owner: type[T]) -> bool:

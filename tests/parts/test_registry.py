@@ -90,6 +90,15 @@ def test_names_of_the_package_stay_its_own():
     refuses("'cdp_mab': must be the name of no other algorithm", Study, owner(1.0), **SMALL)
 
 
+def test_the_file_of_a_plugin_is_no_name_of_its_parts(monkeypatch):
+    """Would catch the name of a module that stands for one of its algorithms."""
+    monkeypatch.syspath_prepend(Path.cwd())
+    Path("two_of_mine.py").write_text(PLUGIN + PLUGIN.replace("mine", "too").replace("CDP", "Too"))
+    monkeypatch.delitem(sys.modules, "two_of_mine", raising=False)
+    assert {owner.name for owner in load_plugin("two_of_mine")} == {"mine", "too"}
+    refuses("algorithm='two_of_mine': must be one of", ALGORITHMS.find, "two_of_mine")
+
+
 def test_edited_noise_of_a_name_is_another_configuration():
     """Would catch a store that gives trials of the noise before an edit for those after it."""
     hashes, epsilons = [], []
