@@ -34,10 +34,19 @@ def test_every_public_name_has_a_place_in_the_reference(site):
     assert shown == {name for name in fmab.__all__ if name != "__version__"}
 
 
+def test_the_families_show_what_one_states(site):
+    """Would catch hooks of a family that its page leaves out, since another class declares them."""
+    page = (site / "reference/families.html").read_text("utf-8")
+    shown = set(re.findall(r'<h3 id="fmab_jax\.[\w.]*\.(\w+\.\w+)"', page))
+    hooks = ("pulls_per_arm", "radius", "eliminates", "worse", "precompute", "noise_scale")
+    assert {f"Elimination.{hook}" for hook in hooks} < shown
+    assert {f"IndexPolicy.{hook}" for hook in ("init", "choose", "update")} < shown
+
+
 def test_the_first_command_is_wrapped(site):
     """Would catch a command outside of the blocks whose long lines the style wraps."""
     home = (site / "index.html").read_text("utf-8")
-    (block,) = [part for part in home.split("<pre>") if "--spacing log" in part]
+    (block,) = [part for part in home.split("<pre>") if "--spacing" in part]
     assert home.partition(f"<pre>{block}")[0].endswith('<div class="highlight">')
     assert "site/style.css" in home
 

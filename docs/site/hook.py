@@ -306,18 +306,22 @@ def _entry(fmab: Any, name: str) -> str:
             "      show_root_toc_entry: false",
             f"      heading_level: {3 if members else 6}",
             f"      show_docstring_attributes: {str(name not in fmab._PLUGS).lower()}",
-            f"      members: {members}\n",
+            f"      members: {members}",
+            f"      inherited_members: {str(bool(members)).lower()}\n",
             *([_parameters(value)] if name in fmab._PLUGS else []),
         ]
     )
 
 
 def _methods(owner: type) -> list[str]:
-    """Returns what a class declares itself, but for its plain attributes."""
+    """Returns what a class declares, or takes from the equations, but for plain attributes."""
+    from fmab_jax.equations import Equations
+
     kinds = (staticmethod, classmethod, property)
+    equations = vars(Equations) if Equations in owner.__bases__ else {}
     return [
         name
-        for name, value in vars(owner).items()
+        for name, value in {**equations, **vars(owner)}.items()
         if not name.startswith("_") and (inspect.isfunction(value) or isinstance(value, kinds))
     ]
 

@@ -39,6 +39,8 @@ def is_clearly_behind(deficit: PerArm, radius: Scalar) -> Bool[Array, " arm"]:
 class Elimination(Equations, Algorithm):
     """The family: an algorithm states `exchange` and its equations, as static functions of `Epoch`.
 
+    `fmab_jax.equations.Equations` has the equations, and three attributes that make runs faster.
+
     Attributes:
         noisy: Whether messages carry noise; if not, the loop draws none.
         remembers: Whether the aggregate is over all epochs so far, or over the last one alone.
