@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -95,7 +95,7 @@ class Trial:
         """As above; by default one row stands for all agents."""
         return 1
 
-    def with_accumulators(self, accumulators: tuple[Accumulator, ...]) -> Self:
+    def with_accumulators(self, accumulators: tuple[Accumulator, ...]) -> Trial:
         """Returns the trial with accumulators for outputs; for one that `accumulates`."""
         return replace(self, accumulators=accumulators)  # type: ignore[type-var]
 
