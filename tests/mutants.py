@@ -32,7 +32,6 @@ TESTS = {
     "fmab_jax/limits.py": ("tests/test_limits.py",),
     "fmab_jax/accounts.py": ("tests/algorithms", "tests/run"),
     "fmab_jax/elimination.py": ("tests/algorithms", "tests/run"),
-    "fmab_jax/equations.py": ("tests/algorithms",),
     "fmab_jax/layouts": ("tests/algorithms",),
     "fmab_jax/draws": ("tests/algorithms",),
     "fmab_jax/sampling": ("tests/sampling",),

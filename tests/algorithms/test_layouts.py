@@ -305,4 +305,4 @@ def test_what_is_said_of_a_function_ends_where_it_is_restated():
         *("number", "pulls", "reporting"),
     }
     reads = set(trial(altered(fmab.kl_se, precompute=more)(1.0)).precompute_fields)
-    assert {"horizon", "radius"} & reads == {"horizon"}
+    assert {"horizon", "fresh", "radius"} & reads == {"horizon", "fresh"}
