@@ -81,7 +81,8 @@ def test_names_of_the_package_stay_its_own():
     load_plugin("mine.py")
     assert ALGORITHMS.find("CDP") is fmab.cdp_mab and ALGORITHMS.find("mine") is not fmab.cdp_mab
     assert MECHANISMS.parse("Loud", "mechanism").name == "loud"
-    Path("other.py").write_text(PLUGIN.replace('"mine"', '"cdp_mab"'), "utf-8")
+    other = PLUGIN.replace('"mine"', '"cdp_mab"').replace('"loud"', '"soft"')
+    Path("other.py").write_text(other, "utf-8")
     refuses("plugin='cdp_mab': must be the name of no other algorithm", load_plugin, "other.py")
     Path("third.py").write_text(PLUGIN.replace('"mine"', '"fourth"'), "utf-8")
     refuses("plugin='loud': must be the name of no other mechanism", load_plugin, "third.py")
