@@ -154,8 +154,14 @@ def select_rows(frame: pd.DataFrame, where: Sequence[str] | str) -> pd.DataFrame
     for text in [where] if isinstance(where, str) else _check_list("where", where):
         condition = _read_condition(frame, text)
         constants = [x.value for x in ast.walk(condition) if isinstance(x, ast.Constant)]
-        is_about_texts = any(isinstance(value, str) for value in constants)
-        values = frame if is_about_texts else frame.apply(_drop_texts)
+        texts = {
+            part.id
+            for node in ast.walk(condition)
+            if isinstance(node, ast.Compare) and _has_text(node)
+            for part in ast.walk(node)
+            if isinstance(part, ast.Name)
+        }
+        values = frame.assign(**{n: _drop_texts(frame[n]) for n in frame if n not in texts})
         numbers = values.select_dtypes("number")
         try:
             for number in {sign * x for x in constants if is_number(x) for sign in (1, -1)}:
@@ -174,6 +180,11 @@ def select_rows(frame: pd.DataFrame, where: Sequence[str] | str) -> pd.DataFrame
             refuse("where", text, "true or false of a row", "compare a column with a number")
         frame = frame[mask]
     return frame
+
+
+def _has_text(node: ast.AST) -> bool:
+    constants = (x.value for x in ast.walk(node) if isinstance(x, ast.Constant))
+    return any(isinstance(value, str) for value in constants)
 
 
 def _drop_texts(column: pd.Series) -> pd.Series:
@@ -265,9 +276,7 @@ def _read_condition(frame: pd.DataFrame, text: object) -> ast.expr:
             )
         ):
             refuse("where", text, allowed, remedy)
-        if isinstance(node, ast.BinOp) and any(
-            isinstance(x, ast.Constant) and isinstance(x.value, str) for x in ast.walk(node)
-        ):
+        if isinstance(node, ast.BinOp) and _has_text(node):
             refuse("where", text, allowed, remedy)
         if isinstance(node, ast.Name) and node.id != "inf":
             node.id = _find_column(frame, "where", text, node.id)
@@ -275,8 +284,7 @@ def _read_condition(frame: pd.DataFrame, text: object) -> ast.expr:
         parts = [node.left, *node.comparators]
         names = [x.id for x in parts if isinstance(x, ast.Name) and x.id in frame]
         numbers = [name for name in names if frame[name].dtype.kind in "iuf"]
-        values = [x.value for x in ast.walk(node) if isinstance(x, ast.Constant)]
-        if numbers and any(isinstance(value, str) for value in values):
+        if numbers and _has_text(node):
             # No row would equal it.
             allowed = f"a comparison of {numbers[0]} with numbers"
             refuse("where", text, allowed, "none among them is inf")

@@ -413,6 +413,18 @@ def test_rows_are_those_of_which_the_conditions_hold():
     assert rows_of("trust != 'a & b' and epsilon == inf") == ["none"]
 
 
+def test_a_column_of_numbers_and_texts_is_compared_with_either():
+    """Would catch a number that is refused, or not found, since another column is a text."""
+    data = fmab.sweep("cdp", epsilon_message=["1x2,9x1", 1], agents=3, arms=3, horizon=500, seeds=2)
+    for where, labels in {
+        "epsilon_message <= 1": ["1"],
+        "epsilon_message <= 1 and algorithm == 'cdp'": ["1"],
+        "epsilon_message == '1x2,9x1'": ["1x2,9x1"],
+        "epsilon_message in ['1x2,9x1', 1] and seeds == 2": ["1x2,9x1", "1"],
+    }.items():
+        assert fmab.overview(data, where=where).epsilon_message.tolist() == labels, where
+
+
 def test_old_conditions_are_translated_and_a_line_says_so():
     """Would catch commas that keep the last condition alone, and counts that read as shares."""
     with pytest.warns(FutureWarning) as caught:
