@@ -11,7 +11,6 @@ import argparse
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -100,10 +99,9 @@ def _leaks(rows: Rows, beside: Rows, power: str) -> Draw:
 def _audit(rows: Rows, beside: Rows) -> Draw:
     first_row = next(row for row in beside if row["mechanism"] == audit.FIRST)
     (threshold,) = re.findall(r"(?:below|at least) (-?[\d.]+)", first_row["event"])
-    one: Any = SimpleNamespace(
-        claim=first_row["claim"], lower=first_row["lower bound"], threshold=float(threshold)
-    )
-    return lambda page: audit._draw(page, one, [dict(row) for row in rows])
+    claim, lower = first_row["claim"], first_row["lower bound"]
+    bins = [dict(row) for row in rows]
+    return lambda page: audit._draw(page, claim, lower, float(threshold), bins)
 
 
 def _front(rows: Rows) -> Draw:

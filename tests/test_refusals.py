@@ -3,7 +3,16 @@
 import pytest
 import refusals
 
+from fmab_jax.parts.registry import REGISTRIES
+
 CASES = refusals.cases()
+
+
+@pytest.fixture(autouse=True)
+def shipped_parts(monkeypatch):
+    """Hides parts that other tests of the process have loaded, which refusals would list."""
+    for registry in REGISTRIES:
+        monkeypatch.setattr(registry, "loaded", {})
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.mistake[:30]}-{case.input[:50]}")

@@ -327,7 +327,7 @@ def draw(results: dict[int, dict[str, Audit]], folder: Path) -> list[Path]:
     )
 
     def page(page: pictures.Page) -> None:
-        _draw(page, one, bins)
+        _draw(page, one.claim, one.lower, one.threshold, bins)
 
     heads = ("mechanism", "who", "claim", "δ", "lower bound", "verdict", "seen")
     cells = [{head: row[head] for head in heads} for row in table]
@@ -355,7 +355,13 @@ def _bins(result: Audit, one: Finding) -> list[dict[str, Any]]:
     ]
 
 
-def _draw(page: pictures.Page, one: Finding, bins: list[dict[str, Any]]) -> None:
+def _draw(
+    page: pictures.Page,
+    claim: float,
+    lower: float,
+    threshold: float,
+    bins: list[dict[str, Any]],
+) -> None:
     """Draws both distributions, and the log ratio of their bins."""
     above, below = page.places(2, across=2, height=1.6)
     edges = [bin["from"] for bin in bins] + [bins[-1]["to"]]
@@ -374,22 +380,22 @@ def _draw(page: pictures.Page, one: Finding, bins: list[dict[str, Any]]) -> None
     mark = {"color": "black", "linestyle": "none", "marker": "o", "markersize": 2.2}
     handles += below.plot(*zip(*seen, strict=True), label="log ratio of a bin", **mark)
     for value, look in (
-        (one.claim, {"color": style.COLOURS[2], "label": "claim", "lw": 2.2, "zorder": 1.4}),
+        (claim, {"color": style.COLOURS[2], "label": "claim", "lw": 2.2, "zorder": 1.4}),
         (
-            one.lower,
+            lower,
             style.get_line_style(3) | {"label": "lower bound", "linestyle": style.STROKES[1]},
         ),
     ):
         handles.append(below.axhline(value, **look))
         below.axhline(-value, **look)
     for panel in (above, below):
-        edge = panel.axvline(one.threshold, color="0.45", linewidth=0.8, linestyle=":", zorder=1.4)
+        edge = panel.axvline(threshold, color="0.45", linewidth=0.8, linestyle=":", zorder=1.4)
         panel.set_xlabel("what is seen, in rewards", labelpad=2)
         panel.set_xlim(edges[0], edges[-1])
     edge.set_label("threshold of the event")
     page.handles = [*handles, edge]
     above.set_ylim(0)
     above.set_ylabel("density", labelpad=2)
-    most = max(abs(value) for _, value in [*seen, (0, one.claim)])
+    most = max(abs(value) for _, value in [*seen, (0, claim)])
     below.set_ylim(-1.25 * most, 1.25 * most)
     below.set_ylabel("log ratio", labelpad=2)

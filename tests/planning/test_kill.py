@@ -48,10 +48,11 @@ def test_a_plan_that_is_killed_three_times_answers_as_one_that_is_not(tmp_path):
 
 def test_ctrl_c_in_a_command_writes_the_answer_so_far(tmp_path):
     """Would catch a process that ends before its answer is written, and a status of success."""
+    # Candidates that hardly differ: the race lasts longer than the signal takes.
     words = ["plan", "--agents", "3", "--horizon", "200", "--leak", "1", "--within", "0.0001"]
-    (tmp_path / "means.csv").write_text("0.7,0.5,0.3\n")
+    (tmp_path / "means.csv").write_text("0.7,0.7,0.69\n")
     study = "algorithm = ['kl_se']\nleak = 1\nhorizon = 200\nseeds = 1\n"
-    study += "[problem]\nagents = 3\narms = 3\n[parameters]\nrounds = [1, 2, 3]\n"
+    study += "[problem]\nagents = 3\narms = 3\n[parameters]\nfirst = [20, 21, 22]\n"
     (tmp_path / "study.toml").write_text(study)
     words += ["--means", "means.csv", "--candidates", "study.toml", "--out", "plan"]
     with subprocess.Popen(
