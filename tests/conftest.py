@@ -42,8 +42,10 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 # Ruff would write one name a line.
 # fmt: off
 ARRAYS = (
-    "accounts", "algorithms", "draws", "elimination", "layouts", "run",
-    "analysis.device_summary", "analysis.epochs", "analysis.theory",
+    "accounts", "algorithms", "draws", "elimination", "equations", "layouts", "records", "run",
+    "sampling", "analysis.device_summary", "analysis.epochs", "analysis.theory", "parts.alone",
+    "parts.exchanges", "parts.graphs", "parts.instances", "parts.networks", "parts.outputs",
+    "parts.partitions", "parts.presences", "parts.rewards", "parts.trials", "parts.worlds",
 )
 # fmt: on
 install_import_hook(
