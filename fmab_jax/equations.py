@@ -83,7 +83,7 @@ class Epoch(NamedTuple):
 
     @property
     def round_index(self) -> Integer:
-        """R as an int32, for keys."""
+        """The number r as an int32, for keys."""
         return self.number.astype(jnp.int32)
 
 

@@ -224,12 +224,10 @@ def final_table(
     """Returns what every configuration ends with: regret, cost and rounds at T, with intervals.
 
     Args:
-        data: From `sweep`, `open_sweep` or `simulate`, which has a single configuration.
-        level: Confidence level of the intervals, 0.95 by default. For a sweep that ran until it was
-            precise, the level over all looks together, by default the one it ran with: the interval
-            of regret is then that of the simultaneous band, at the level of one look.
-        server_price: c1, of an agent-server link.
-        peer_price: c2, of an agent-agent link on the meter that is priced.
+        data: As in `table`.
+        level: As in `table`.
+        server_price: As in `table`.
+        peer_price: As in `table`.
 
     Returns:
         A Dataset over the swept parameters: ``regret``, ``cost`` and ``rounds_made``, means over

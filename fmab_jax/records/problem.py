@@ -198,7 +198,7 @@ class Problem(RandomMeans):
             means: [arm] with ``agents``, or [agent, arm]; every entry in the range of a reward
                 ([0, 1]; any finite number for `Gaussian`). Or the path of a .csv or .npz file.
                 None: each seed draws means in [0, 1].
-            agents: M in [1, 1e7]. With means: the number of agents that share an only row.
+            agents: M in [1, 1e7]. With means: the number of agents that share a single row.
             arms: K in [1, 1e6]; with means it may be left out.
             spread: In [0, 1]; 0 with means.
             instance_gap: Smallest gap in [1e-9, 1); None for gaps left to chance.
