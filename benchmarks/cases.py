@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib.util
 from typing import Any, NamedTuple
 
-from fmab_jax import resources
+from fmab_jax import machine
 
 # Rivals get as many processes as the package gets cores.
-CORES = resources.cores()
+CORES = machine.cores()
 AGENTS, ARMS, EPSILON = 50, 100, 1.0
 # Runs of at most 5,000 trials are compiled sooner, and take up to 1.7 times as long to run.
 MANY = 8192

@@ -22,10 +22,10 @@ from scipy.cluster.vq import ClusterError, kmeans2
 from fmab_jax import tables
 from fmab_jax.errors import array_of, choice, count, real, refuse
 from fmab_jax.files import check_path, refuse_taken, whole_file
+from fmab_jax.machine import check_memory
 from fmab_jax.parts.rewards import checked_levels
 from fmab_jax.records.problem import Problem
 from fmab_jax.records.rating_tables import RatingTable, join_tables, parse_ratings
-from fmab_jax.resources import check_memory
 
 __all__ = ["ObservedRatings", "from_table"]
 

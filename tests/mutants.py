@@ -29,7 +29,7 @@ REFUSALS = "tests/test_refusals.py"
 # Tests of what lies under a path; the longest path that fits counts.
 TESTS = {
     "fmab_jax": (REFUSALS, "tests/test_errors.py", "tests/test_bad_input.py", "tests/cli"),
-    "fmab_jax/limits.py": ("tests/test_limits.py",),
+    "fmab_jax/machine.py": ("tests/test_machine.py",),
     "fmab_jax/accounts.py": ("tests/algorithms", "tests/run"),
     "fmab_jax/elimination.py": ("tests/algorithms", "tests/run"),
     "fmab_jax/layouts": ("tests/algorithms",),

@@ -14,7 +14,7 @@ import xarray as xr
 from refusals import refused
 
 import fmab_jax as fmab
-from fmab_jax.limits import Share
+from fmab_jax.machine import Share
 from fmab_jax.parts import graphs
 from fmab_jax.run import compilation
 
@@ -189,7 +189,7 @@ def run(**changes: Any) -> xr.Dataset:
 
 def test_results_too_large_are_refused_before_anything_is_compiled(monkeypatch):
     """Would catch a run that starts and is killed, and an estimate that forgets results."""
-    monkeypatch.setattr("fmab_jax.resources.memory", lambda: Share(10**9, "", 0))
+    monkeypatch.setattr("fmab_jax.machine.memory", lambda: Share(10**9, "", 0))
     monkeypatch.setattr(compilation, "compile_program", None)
     line = refused(run, seeds=10**6, times=10**5, horizon=10**6)
     assert re.fullmatch(
@@ -199,7 +199,7 @@ def test_results_too_large_are_refused_before_anything_is_compiled(monkeypatch):
 
 def test_a_trial_too_large_is_refused_before_it_runs(monkeypatch):
     """Would catch a run that is killed, where not even the smallest batch fits."""
-    monkeypatch.setattr("fmab_jax.resources.memory", lambda: Share(10**9, "", 0))
+    monkeypatch.setattr("fmab_jax.machine.memory", lambda: Share(10**9, "", 0))
     line = refused(run, problem=fmab.Problem.heterogeneous(10**4, 10**4))
     assert re.fullmatch(
         r"memory='[0-9.]+ GB': must be at most 0.7 GB of the 1 GB available; "

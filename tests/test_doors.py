@@ -10,11 +10,11 @@ import fresh
 import pytest
 
 import fmab_jax as fmab
-from fmab_jax import resources
+from fmab_jax import machine
 from fmab_jax.algorithms.base import ALGORITHMS
 from fmab_jax.cli.main import main
 from fmab_jax.errors import Refusal
-from fmab_jax.limits import Share
+from fmab_jax.machine import Share
 from fmab_jax.records import problem as problems
 
 # Which values which doors of tests/doors.py let in; all else is refused.
@@ -63,7 +63,7 @@ def test_every_door_and_every_value_was_tried(outcomes):
 )
 def test_means_that_do_not_fit_are_refused_before_they_are_drawn(words, monkeypatch, capsys):
     """Would catch means of 240 GB drawn without a look at the free memory."""
-    monkeypatch.setattr(resources, "memory", lambda: Share(10**10, "", 0))
+    monkeypatch.setattr(machine, "memory", lambda: Share(10**10, "", 0))
     monkeypatch.setattr(problems.BoundProblem, "draw", None)
     assert main(words.split()) == 2
     line = "fmab: memory='240.0 GB': must be at most 90% of the 10.0 GB available; "

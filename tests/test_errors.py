@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from refusals import refused as message
 
-from fmab_jax import files, resources
+from fmab_jax import files, machine
 from fmab_jax.errors import (
     Busy,
     Refusal,
@@ -21,7 +21,7 @@ from fmab_jax.errors import (
     real,
     refuse,
 )
-from fmab_jax.limits import Share
+from fmab_jax.machine import Share
 
 
 def test_refusal_names_field_value_range_and_remedy():
@@ -170,11 +170,11 @@ def test_a_name_that_is_taken_is_replaced_only_if_that_is_said(tmp_path, name, p
 )
 def test_nine_tenths_of_the_memory_may_be_taken(monkeypatch, free, needed, passes):
     """Would catch all of the memory taken, and a refusal where nobody knows how much there is."""
-    monkeypatch.setattr(resources, "memory", lambda: Share(free, "", 0))
+    monkeypatch.setattr(machine, "memory", lambda: Share(free, "", 0))
     if passes:
-        return resources.check_memory("arms", needed, "use fewer")
+        return machine.check_memory("arms", needed, "use fewer")
     line = "arms='0.9 GB': must be at most 90% of the 1.0 GB available; "
-    assert message(resources.check_memory, "arms", needed, "use fewer").startswith(line)
+    assert message(machine.check_memory, "arms", needed, "use fewer").startswith(line)
 
 
 @pytest.mark.parametrize("name", ["a" * 256, "é" * 128, "x/" * 2001, f"{'b' * 300}/x"])

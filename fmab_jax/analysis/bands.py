@@ -17,7 +17,7 @@ import xarray as xr
 
 from fmab_jax.analysis.summary import refuse_huge
 from fmab_jax.errors import choice, count, real, refuse
-from fmab_jax.resources import cores
+from fmab_jax.machine import cores
 
 KINDS = {
     "pointwise": "pointwise confidence band of the mean (Student t at every slot)",

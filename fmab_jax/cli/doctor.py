@@ -1,8 +1,8 @@
 """Shows what results can depend on.
 
 Versions, devices, precision, where compiled programs are kept, and the cores
-and the memory of this job, with the limit that decides: CPU affinity, the limits
-of a control group (systemd, Slurm, containers), or ulimit.
+and the memory of this job, with the limit that decides: CPU affinity, or the
+limits of a control group (systemd, Slurm, containers).
 
 Examples:
   fmab doctor
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fmab_jax.cli.options import Call
-from fmab_jax.limits import Share
+from fmab_jax.machine import Share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,10 +27,10 @@ def execute(call: Call) -> None:
     """Prints versions, devices and memory."""
     import jax
 
-    from fmab_jax.resources import local_devices, memory, processors
+    from fmab_jax.machine import memory, processors
     from fmab_jax.run.resources import memory_of, versions
 
-    devices = local_devices()
+    devices = jax.local_devices()
     with jax.enable_x64(True):
         simulation_dtype = jax.numpy.zeros(()).dtype
     default_dtype = jax.numpy.zeros(()).dtype

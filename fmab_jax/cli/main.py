@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from fmab_jax import __version__, cli, resources
+from fmab_jax import __version__, cli
 from fmab_jax.cli.messages import quieten_jax
 from fmab_jax.cli.options import (
     Answered,
@@ -109,9 +109,6 @@ def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
             if isinstance(sys.stdout, io.TextIOWrapper):
                 # A path may have letters outside the encoding of the output.
                 sys.stdout.reconfigure(errors="backslashreplace")
-            if resources.addresses():
-                # Else pyarrow reserves 1 GiB of a limited address space.
-                os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
             _hide_unused(words)
             _use_compilation_cache()
         status = module.execute(call) or 0
@@ -141,11 +138,6 @@ def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
             line = "out of memory; use fewer agents, arms or times"
             return _fail(1, f"{line}; {_describe_outputs(calls)}")
         line = _describe_plugin_error(error) or _describe_variable_error(error)
-        if not line:
-            try:
-                resources.check_address_space()  # without it a library fails in any way
-            except Refusal as refusal:
-                line = str(refusal)
         if not line:
             raise
         return _fail(2, f"{line}; {_describe_outputs(calls)}")

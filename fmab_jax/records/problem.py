@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from fmab_jax import tables
 from fmab_jax.errors import array_of, count, format_quantity, real, refuse
 from fmab_jax.files import check_path
+from fmab_jax.machine import check_memory
 from fmab_jax.parameters import UNSET, Real, Whole, parameter, parameters_of
 from fmab_jax.parts.instances import BoundProblem
 from fmab_jax.parts.plugins import foreign_refused
@@ -29,7 +30,6 @@ from fmab_jax.parts.rewards import REWARDS, Bernoulli, LawOf, Ratings
 from fmab_jax.parts.rewards import Law as RewardLaw
 from fmab_jax.parts.rewards.contract import check_law
 from fmab_jax.parts.worlds import ContextualWorld, World, WorldOf
-from fmab_jax.resources import check_memory, refuse_after_fork
 from fmab_jax.sampling import keys, normal
 from fmab_jax.sampling.scope import own_settings
 from fmab_jax.sampling.shapes import PerRowArm, Record
@@ -429,7 +429,6 @@ class Problem(RandomMeans):
             return self
         # Memory holds levels, offsets and means of every agent at once.
         check_memory("memory", _BYTES_PER_MEAN * self.rows * self.arms, "use fewer agents or arms")
-        refuse_after_fork()
         with own_settings():
             means = np.asarray(_draw_means(self.bind(), np.uint32(root_seed), np.uint32(seed)))
         if len(means) == 1:

@@ -20,6 +20,7 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Int, UInt32
 
 from fmab_jax.errors import refuse
+from fmab_jax.machine import cores, suggest_more_memory
 from fmab_jax.parts.instances import BoundProblem
 from fmab_jax.parts.trials import Outcome, Trial
 from fmab_jax.run import cache, contract, resources
@@ -248,7 +249,7 @@ def fit_sizes(
             if host and size > free_bytes:
                 free = f"{max(free_bytes, 0) / 1e9:.3g} GB"
                 allowed = f"at most {free} of the {memory / 1e9:.3g} GB available"
-                remedy = "use fewer agents or arms" + resources.suggest_more_memory()
+                remedy = "use fewer agents or arms" + suggest_more_memory()
                 refuse("memory", f"{size / 1e9:.3g} GB", allowed, remedy)
             return Sizes(batch, rows, max(1, int(free_bytes / size)))
         # Memory is proportional to the batch.
@@ -314,7 +315,7 @@ def compile_ahead(
     if len(programs) == 1:
         yield fit_program
         return
-    threads = max(2, resources.cores() // 2)
+    threads = max(2, cores() // 2)
     sizes: list[Future[Sizes]] = []
     pool = ThreadPoolExecutor(threads)
 

@@ -11,10 +11,9 @@ import jax
 
 from fmab_jax import __version__
 from fmab_jax.errors import PlainText, count, refuse
-from fmab_jax.resources import available_bytes as available_bytes
-from fmab_jax.resources import check_address_space, local_devices, refuse_after_fork
-from fmab_jax.resources import cores as cores
-from fmab_jax.resources import suggest_more_memory as suggest_more_memory
+from fmab_jax.machine import available_bytes as available_bytes
+from fmab_jax.machine import cores as cores
+from fmab_jax.machine import suggest_more_memory as suggest_more_memory
 
 MAX_SEEDS = 10**8
 # Array elements per device: they fill an accelerator, or fit into the cache of a core.
@@ -34,9 +33,7 @@ def checked_devices(devices: Sequence[jax.Device] | None) -> tuple[jax.Device, .
     Raises:
         ValueError: If there is none.
     """
-    refuse_after_fork()
-    check_address_space()
-    used = tuple(local_devices()) if devices is None else ()
+    used = tuple(jax.local_devices()) if devices is None else ()
     if isinstance(devices, (list, tuple)):
         used = tuple(devices)
     if not used or not all(isinstance(device, jax.Device) for device in used):

@@ -9,8 +9,6 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from fmab_jax.resources import local_devices
-
 
 @contextmanager
 def own_settings(mesh: Mesh | None = None) -> Iterator[None]:
@@ -27,5 +25,5 @@ def own_settings(mesh: Mesh | None = None) -> Iterator[None]:
         scope.enter_context(jax.transfer_guard("allow"))
         scope.enter_context(jax.disable_jit(False))
         # The caller's mesh would refuse another one, and JAX cannot unset it: ours replaces it.
-        scope.enter_context(jax.set_mesh(mesh or Mesh(np.array(local_devices()[:1]), ("own",))))
+        scope.enter_context(jax.set_mesh(mesh or Mesh(np.array(jax.local_devices()[:1]), ("own",))))
         yield

@@ -13,7 +13,7 @@ from refusals import refuses
 from test_store import faulty
 
 import fmab_jax as fmab
-from fmab_jax.limits import Share
+from fmab_jax.machine import Share
 from fmab_jax.run import compilation
 from fmab_jax.sweeps import runner as sweeps
 from fmab_jax.sweeps import work
@@ -315,7 +315,7 @@ def test_what_cannot_fit_is_refused_before_anything_is_made(tmp_path, monkeypatc
     monkeypatch.setattr(work, "_free_bytes", lambda store: 10**9)
     huge = dict(seeds=10**8, epsilon=[0.1, 0.2, 0.3], chunk=None)
     refuses(r"^disk='[\d.]+ GB': must be at most 90 % of the 1 GB", swept, tmp_path / "run", **huge)
-    monkeypatch.setattr("fmab_jax.resources.memory", lambda: Share(10**9, "", 0))
+    monkeypatch.setattr("fmab_jax.machine.memory", lambda: Share(10**9, "", 0))
     refuses(r"^memory='.* GB'.*'summary'.*or at most [\d,]+ seeds$", swept, None, **huge)
     assert list(tmp_path.iterdir()) == []
     # What the refusal offers does fit.

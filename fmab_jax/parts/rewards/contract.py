@@ -19,7 +19,6 @@ from fmab_jax.parts.plugins import foreign_refused
 from fmab_jax.parts.rewards import REWARDS
 from fmab_jax.parts.rewards.base import Law
 from fmab_jax.parts.rewards.finite import FiniteSupport, Ratings, checked_levels
-from fmab_jax.resources import refuse_after_fork
 from fmab_jax.sampling.scope import own_settings
 
 # Largest error of a sum of probabilities, and of a mean.
@@ -116,7 +115,6 @@ _Rule = tuple[str, str, np.ndarray, np.ndarray, str]
 
 def _check_at(law: Law, means: np.ndarray, uniforms: np.ndarray) -> None:
     """Checks a law at some means and uniforms."""
-    refuse_after_fork()
     owner = type(law).__name__
     with (
         foreign_refused(owner, law.name, "a law that can be computed"),

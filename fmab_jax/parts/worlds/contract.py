@@ -10,7 +10,6 @@ from jaxtyping import Array
 from fmab_jax.errors import PlainText, refuse
 from fmab_jax.parts.instances import BoundProblem
 from fmab_jax.parts.worlds.contextual import ContextualWorld
-from fmab_jax.resources import refuse_after_fork
 from fmab_jax.sampling import keys
 from fmab_jax.sampling.scope import own_settings
 
@@ -38,7 +37,6 @@ def check_world(problem: BoundProblem, horizon: int, root_seed: int, seeds: np.n
     world = problem.world
     if world is None or type(world).__module__.startswith("fmab_jax.parts.worlds."):
         return
-    refuse_after_fork()
     copies = world.segments
     if isinstance(world, ContextualWorld):
         copies = _SLOTS * _ROWS * world.dimension
