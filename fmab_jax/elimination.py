@@ -278,12 +278,12 @@ class EliminationTrial(Trial):
         """Returns the trial with accumulators for outputs.
 
         Raises:
-            ValueError: If agents share the arms out and an accumulator is by agent, because
+            ValueError: If agents split the arms and an accumulator is by agent, because
                 the loop does not compute the pulls of each agent.
         """
         for accumulator in accumulators:
             if self.draws.shares_arms and accumulator.by_agent:
-                allowed = "left out where agents share the arms out"
+                allowed = "left out where agents split the arms"
                 remedy = "what each agent pulls is not worked out"
                 refuse("outputs", accumulator.name, allowed, remedy)
         return replace(self, accumulators=accumulators)

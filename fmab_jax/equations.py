@@ -31,8 +31,8 @@ class Epoch(NamedTuple):
         agents: M, the agents whose rewards this run adds up; 1 where each is alone.
         reporting: N, the agents that report in a round.
         horizon: T, in slots.
-        previous: S_{r-1}, pulls per active arm and agent before this epoch; where agents share the
-            arms out, of all agents together.
+        previous: S_{r-1}, pulls per active arm and agent before this epoch; where agents split the
+            arms, of all agents together.
         params: The algorithm's values, by name; see `Elimination.values`.
         pulls: S_r, pulls up to and including this epoch.
         fresh: n_r = S_r - S_{r-1}, pulls of this epoch.
@@ -100,7 +100,7 @@ class Aggregate(NamedTuple):
         best: The largest mean of an arm in play.
         rewards: How many rewards a mean is over.
         noises: How many Laplace variables of the epochs' scale its sum holds; one number per arm
-            if agents share the arms out.
+            if agents split the arms.
         best_noises: How many Laplace variables the best arm's sum holds.
         radius: Result of `Equations.radius`.
         precomputed: Result of `Equations.precompute`.

@@ -30,6 +30,7 @@ REFUSALS = "tests/test_refusals.py"
 TESTS = {
     "fmab_jax": (REFUSALS, "tests/test_errors.py", "tests/test_bad_input.py", "tests/cli"),
     "fmab_jax/machine.py": ("tests/test_machine.py",),
+    "fmab_jax/equations.py": ("tests/algorithms",),
     "fmab_jax/accounts.py": ("tests/algorithms", "tests/run"),
     "fmab_jax/elimination.py": ("tests/algorithms", "tests/run"),
     "fmab_jax/layouts": ("tests/algorithms",),

@@ -237,7 +237,7 @@ def expose_uploads(
         rounds=int(min(events.UPLOADS, count_rounds(algorithm, trial))),
         agents=agents,
         weights=weights,
-        # Agents that share the arms out are all asked in every round.
+        # Agents that split the arms are all asked in every round.
         skips=view == "messages" and draws.remembers and not (trial.alone or shares),
     )
 

@@ -22,7 +22,7 @@ class KLSE(LikelihoodElimination):
 
     Attributes:
         secure: Whether a secure sum hides single messages, and adds one noise to all of them.
-        split: Whether agents, which must be alike, share the arms out: fewer of them pull an arm,
+        split: Whether agents, which must be alike, split the arms: fewer of them pull an arm,
             each for longer, so that less noise is on it.
         participation: Share p of the agents that report in a round, in (0, 1].
 

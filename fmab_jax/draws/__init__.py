@@ -4,7 +4,7 @@
 * `Groups`: groups of agents of one weight and noise, which all report; means may differ.
 * `ByAgent`: a row for each agent, which acts on it while messages travel.
 * `OnReport`: some agents report in a round; each is drawn when it reports.
-* `SplitArms`: agents share the arms out.
+* `SplitArms`: agents split the arms.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class Draws:
         reporting: N, the agents that report in a round.
         ratios: [row] scale of the noise of each row, an agent or a group, over that of the round;
             None if all agents have one scale.
-        shares_arms: Whether agents share the arms out, by their ranks among those in play.
+        shares_arms: Whether agents split the arms, by their ranks among those in play.
     """
 
     law: Law = field(metadata=STATIC)

@@ -1,4 +1,4 @@
-"""Agents of one mean that share the arms out: each pulls a part of them, more often."""
+"""Agents of one mean that split the arms: each pulls a part of them, more often."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fmab_jax.sampling.shapes import Integer, PerArm, Scalar
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class SplitArms(Draws):
-    """Agents that share the arms out; pulls are of all agents together.
+    """Agents that split the arms; pulls are of all agents together.
 
     Attributes:
         counts: [number, width] of the noise of 0, 1, ... agents (`Mechanism.tabulate`), or of one

@@ -61,7 +61,7 @@ class _Epochs(NamedTuple):
     """Epochs of KL-SE that the horizon and the budget have room for, r = 1, 2, ...
 
     Attributes:
-        pulls: S_r, of each agent, or of all together where they share the arms out; one more
+        pulls: S_r, of each agent, or of all together where they split the arms; one more
             than there are epochs: what an arm that stays has in the end.
         rewards: n_r.
         noises: The largest m_r.
@@ -136,7 +136,7 @@ def plan_likelihood(config: Config) -> _Epochs | None:
     T = float(config.horizon)
     M, K, params = float(config.problem.agents), config.problem.arms, trial.params
     is_shared = trial.draws.shares_arms
-    # Pulls of all agents count where they share the arms out.
+    # Pulls of all agents count where they split the arms.
     slots = M * T if is_shared else T
     number = 64
     while True:

@@ -19,7 +19,7 @@ import fmab_jax as fmab
 from experiments.common import DEMAB
 from fmab_jax.algorithms import base, dducb
 from fmab_jax.algorithms.families import index, slots
-from fmab_jax.equations import Epoch
+from fmab_jax.equations import Aggregate, Epoch
 from fmab_jax.parts.exchanges import Viewer
 from fmab_jax.parts.instances import Instance
 from fmab_jax.sampling import keys, laplace
@@ -158,7 +158,12 @@ def test_an_arm_leaves_at_two_radii(algorithm, on_the_border):
     border = 2 * 0.3
     behind = [0.0, np.nextafter(border, 0), border, np.nextafter(border, 1)]
     with jax.enable_x64(True):
-        leaving = algorithm.eliminates(jnp.asarray(behind), jnp.float64(0.3))
+        unknown = jnp.float64(math.nan)
+        aggregate = Aggregate(
+            -jnp.asarray(behind), jnp.float64(0), *[unknown] * 3, jnp.float64(0.3)
+        )
+        epoch = Epoch(**{key: jnp.float64(x) for key, x in PLACES[0].items()}, params={})
+        leaving = algorithm.worse(aggregate, epoch)
     assert leaving.tolist() == [False, False, on_the_border, True]
 
 

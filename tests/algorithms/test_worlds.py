@@ -70,38 +70,39 @@ def slow_elimination(rng, ends, means, horizon, epsilon, reporting, wait=0, spli
     segment = np.searchsorted(ends, np.arange(horizon + 1))  # of each slot, from 1 on
     regret, active, slot, pulls, number = np.zeros(horizon + 1), np.arange(arms), 0, 0, 0
     rewards, noisy = np.zeros((2, agents, arms))
+
+    def pass_slots(slots, players):
+        """Notes the regret of some slots, in which so many agents play each arm."""
+        now = slice(slot + 1, min(slot + slots, horizon) + 1)
+        regret[now] = gaps[segment[now]] @ players
+        return min(slot + slots, horizon + 1)
+
     while len(active) > 1 and slot < horizon:
         number, many = number + 1, len(active)
         log_a, log_k = (math.log(8 * x * number**2 * horizon) for x in (many, arms))
         noise = number * math.sqrt(8 * log_k) / (reporting**1.5 * epsilon)
         goal = 0.5**number
         total = math.ceil(max(8 * log_a / (reporting * goal**2), 4 * noise / goal))
-        fresh, slots = total - pulls, many * (total - pulls)
-        for t in range(slot + 1, min(slot + slots, horizon) + 1):
-            regret[t] = agents * gaps[segment[t], active].mean()
-        if slot + slots > horizon:
-            slot = horizon
+        fresh, start = total - pulls, slot
+        slot = pass_slots(many * fresh, np.isin(np.arange(arms), active) * agents / many)
+        if slot > horizon:
             break
         # A turn through the arms belongs to the segment of its last slot.
-        last = slot + many * np.arange(1, fresh + 1) if split else [slot + 1] * fresh
+        last = start + many * np.arange(1, fresh + 1) if split else [start + 1] * fresh
         chance = means[segment[last]][:, :, active]
         added = (rng.random(chance.shape) < chance).sum(axis=0)
         rewards[:, active] += added
         noisy[:, active] += added + rng.laplace(scale=1 / (reporting * epsilon), size=added.shape)
-        pulls, slot = total, slot + slots
+        pulls = total
         best = active[rewards[:, active].argmax(axis=1)]
-        for t in range(slot + 1, min(slot + wait, horizon) + 1):
-            regret[t] = gaps[segment[t], best].sum()
-        if slot + wait > horizon:
-            slot = horizon
+        slot = pass_slots(wait, np.bincount(best, minlength=arms))
+        if slot > horizon:
             break
-        slot += wait
         reporters = rng.choice(agents, reporting, replace=False)
         mean = noisy[reporters].mean(axis=0)[active] / pulls
         radius = math.sqrt(log_a / (2 * reporting * pulls)) + noise / pulls
         active = active[mean.max() - mean < 2 * radius]
-    for t in range(slot + 1, horizon + 1):
-        regret[t] = agents * gaps[segment[t], active[0]]
+    pass_slots(horizon, agents * (np.arange(arms) == active[0]))
     return regret
 
 
@@ -272,11 +273,10 @@ def slow_episodes(rng, means, ends, horizon, sharing):
             arm = int(np.argmax(sums / pulls))
             episodes = [(arm, int(pulls[arm]) // sharing)]
         for arm, slots in episodes:
-            for _ in range(slots):
-                slot += 1
-                segment = np.searchsorted(ends, min(slot, horizon))
-                sums[arm] += rng.binomial(sharing, means[segment, arm])
-                regret.append(sharing * gaps[segment, arm])
+            segment = np.searchsorted(ends, np.minimum(slot + 1 + np.arange(slots), horizon))
+            sums[arm] += rng.binomial(sharing, means[segment, arm]).sum()
+            regret += [*sharing * gaps[segment, arm]]
+            slot += slots
             pulls[arm] += slots * sharing
     return np.array(regret[:horizon])
 

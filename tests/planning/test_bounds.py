@@ -286,7 +286,7 @@ def test_least_regret_is_all_of_it_where_nothing_is_decided(name):
 
 
 def test_first_pulls_are_of_all_agents_together():
-    """Would catch pulls of one agent, or of each where they share the arms out."""
+    """Would catch pulls of one agent, or of each where they split the arms."""
     for split, pulls in ((False, 35.0), (True, 7.0)):
         assert count_first_pulls(bind(fmab.kl_se(1.0, first=7, split=split), DRAWN, 100)) == pulls
     assert count_first_pulls(bind(fmab.cdp_mab(None, rounds=2), DRAWN, 100)) == 0.0

@@ -44,7 +44,7 @@ class Elimination(Equations, Algorithm):
     Attributes:
         noisy: Whether messages carry noise; if not, the loop draws none.
         remembers: Whether the aggregate is over all epochs so far, or over the last one alone.
-        sharing_flag: Name of the parameter that lets agents share the arms out.
+        sharing_flag: Name of the parameter that lets agents split the arms.
         sums_securely: Whether the server sees only the sum over all agents, with one Laplace
             variable on it; otherwise each agent adds a variable.
 
@@ -115,12 +115,12 @@ class Elimination(Equations, Algorithm):
 
     @property
     def shares_arms(self) -> bool:
-        """Whether agents share the arms out: each pulls a part. Agents must be homogeneous."""
+        """Whether agents split the arms: each pulls a part. Agents must be homogeneous."""
         return False
 
     @property
     def homogeneous_only(self) -> bool:
-        """Whether agents whose means differ are refused, because they share the arms out."""
+        """Whether agents whose means differ are refused, because they split the arms."""
         return self.shares_arms
 
     @property
@@ -208,7 +208,7 @@ class Elimination(Equations, Algorithm):
         """Refuses shared arms where one agent's rewards cannot stand for those of all agents."""
         name = self.sharing_flag
         if not sum_agents:
-            allowed = "True where agents share the arms out"
+            allowed = "True where agents split the arms"
             refuse("sum_agents", False, allowed, "who pulls what is not worked out")
         if exchange.alone or exchange.wait or exchange.reporting < exchange.agents:
             refuse(name, True, "for a server that hears everybody", "drop it")

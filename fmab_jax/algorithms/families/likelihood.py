@@ -40,9 +40,9 @@ class LikelihoodElimination(NoisyMessages):
         epsilon: Privacy of a whole run against readers of messages, for one changed reward; None
             for no noise; a list, or a text such as "1x40,10x10", has one for each agent.
         growth: Factor by which the pulls of an arm grow each epoch.
-        first: Pulls of an arm by each agent in the first epoch (by all together where they share
-            the arms out); None for as many as noise alone needs to tell a gap of one half, with the
-            noise of one agent where they share the arms out.
+        first: Pulls of an arm by each agent in the first epoch (by all together where they split
+            the arms); None for as many as noise alone needs to tell a gap of one half, with the
+            noise of one agent where they split the arms.
         rounds: Round budget R, after which the best arm is played; None for none.
         failure: Bound on the probability of losing the best arm; None for 1 / T.
     """

@@ -32,4 +32,4 @@ PULLS = Output(
     accumulators=(ACCUMULATOR,),
 )
 """Pulls of all agents. They are whole numbers up to rounding, except where the horizon cuts an
-epoch or agents share the arms out: then the active arms get equal parts."""
+epoch or agents split the arms: then the active arms get equal parts."""
