@@ -6,12 +6,9 @@ list the assumptions and the dropped rows.
 
 from __future__ import annotations
 
-import math
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -19,16 +16,16 @@ import pandas as pd
 import xarray as xr
 from scipy.cluster.vq import ClusterError, kmeans2
 
-from fmab_jax import tables
-from fmab_jax.errors import array_of, choice, count, real, refuse
+from fmab_jax.errors import array_of, choice, count, describe_error, did_you_mean, real, refuse
 from fmab_jax.files import check_path, refuse_taken, whole_file
-from fmab_jax.machine import check_memory
 from fmab_jax.parts.rewards import checked_levels
 from fmab_jax.records.problem import Problem
-from fmab_jax.records.rating_tables import RatingTable, join_tables, parse_ratings
+from fmab_jax.tables import MAX_CELLS
 
 __all__ = ["ObservedRatings", "from_table"]
 
+# Texts of missing ratings.
+_MISSING = ("na", "n/a", "nan", "null", "none", "-")
 # MovieLens's text for an unknown genre.
 _NO_GENRE = "(no genres listed)"
 # An arm with so many ratings counts half in an agent's taste; fewer are unreliable.
@@ -36,7 +33,6 @@ _HALF_WEIGHT_COUNT = 2
 # Starts of the clustering, whose best result counts, and steps of each.
 _STARTS = 5
 _STEPS = 50
-_LIKE = {"arm": "like the arm's by all agents", "uniform": "uniform over the levels"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,7 +93,7 @@ class ObservedRatings:
         most = len(self.arm_labels)
         allowed = f"numbers of arms in [-1, {most - 1}]"
         remedy = "give the chosen_arm of a result of this problem"
-        places = array_of("arms", arms, tables.MAX_CELLS, allowed, remedy)
+        places = array_of("arms", arms, MAX_CELLS, allowed, remedy)
         if places.dtype.kind not in "iu" or np.any((places < -1) | (places >= most)):
             refuse("arms", arms, allowed, remedy)
         return np.array([*self.arm_labels, "undecided"], object)[places]
@@ -142,39 +138,38 @@ class ObservedRatings:
             for reason, number in self.dropped.items()
         ]
         left_out = [(f"  left out: {why}", f"{number:,}") for why, number in self.left_out.items()]
-        parts = self.notes["split"]
-        split = f"; a rating counts for each part of its {parts}" * bool(parts)
         filling = ", filled with the arm's ratings by all agents" * bool(self.filled)
         ends = [*self.levels[:4], *self.levels[-2:]] if len(self.levels) > 12 else self.levels
         cells = self.counts.sum("level").values
-        # The difficulty of the problem, in rating points.
-        means = self.problem.means
-        assert means is not None
-        level = self.levels[0] + self.points * means.mean(axis=0)
-        best = int(level.argmax())
-        gap = level[best] - np.delete(level, best).max()
-        by_agent = np.broadcast_to(means, (self.problem.agents, len(level)))
-        # An agent with tied best arms likes the best arm too.
-        prefers_other = by_agent[:, best] < by_agent.max(axis=1) - 1e-12
         return [
             ("source", self.notes["source"]),
             ("rows read", f"{self.rows:,}"),
             *dropped,
             ("usable rows", f"{self.rows - sum(self.dropped.values()):,}"),
             *left_out,
-            ("ratings counted", f"{int(cells.sum()):,}{split}"),
+            ("ratings counted", f"{int(cells.sum()):,}{self.notes['split']}"),
             ("agents", f"{len(self.agent_labels):,} {self.notes['agents']}"),
             ("arms", f"{len(self.arm_labels):,} of {self.notes['arms']}"),
             ("levels", ", ".join(f"{level:g}" for level in ends)),
             ("ratings in a cell", f"median {np.median(cells):,.6g}, fewest {cells.min():,}"),
             ("cells without data", f"{len(self.filled):,} of {cells.size:,}{filling}"),
             ("smoothing", self.notes["smoothing"]),
+            *self._describe_difficulty(),
+        ]
+
+    def _describe_difficulty(self) -> list[tuple[str, str]]:
+        """Returns lines about the best arm, in rating points."""
+        assert self.problem.means is not None
+        level = self.levels[0] + self.points * self.problem.means.mean(axis=0)
+        second, best = np.argsort(level, kind="stable")[-2:]
+        gap = level[best] - level[second]
+        by_agent = np.broadcast_to(self.problem.means, (self.problem.agents, len(level)))
+        # An agent with tied best arms likes the best arm too.
+        prefers_other = int((by_agent[:, best] < by_agent.max(axis=1) - 1e-12).sum())
+        return [
             ("best arm", f"{self.arm_labels[best]}, mean {level[best]:.4g}"),
             ("gap to the second best", f"{gap:.3g} points ({gap / self.points:.3g} of 1)"),
-            (
-                "agents who like another best",
-                f"{int(prefers_other.sum()):,} of {len(prefers_other):,}",
-            ),
+            ("agents who like another best", f"{prefers_other:,} of {len(by_agent):,}"),
         ]
 
     def __str__(self) -> str:
@@ -191,8 +186,6 @@ def from_table(
     arm: str,
     value: str = "rating",
     *,
-    items: str | os.PathLike[str] | pd.DataFrame | None = None,
-    users: str | os.PathLike[str] | pd.DataFrame | None = None,
     split: str | None = "|",
     groups: int | None = None,
     groups_seed: int = 0,
@@ -201,7 +194,6 @@ def from_table(
     least_per_agent: int = 1,
     least_per_arm: int = 1,
     smoothing: float = 0.0,
-    toward: str = "arm",
     fill: str | None = None,
 ) -> ObservedRatings:
     """Builds a problem from a long table of observed ratings, one per row.
@@ -213,8 +205,7 @@ def from_table(
         P(level | agent, arm) = (n(agent, arm, level) + smoothing q(level)) / (n(agent, arm) +
         smoothing)
 
-    where n counts ratings, and q is the arm's distribution over all agents, n(arm, level) / n(arm),
-    or uniform over the levels.
+    where n counts ratings, and q is the arm's distribution over all agents, n(arm, level) / n(arm).
 
     Rows are dropped, in this order, where the rating is missing or no level, and where agent or arm
     is missing. Then agents and arms with too few ratings are left out, then arms that are not among
@@ -229,11 +220,9 @@ def from_table(
     Args:
         path: A pandas data frame, or a file that pandas reads: .parquet, tabs in .tsv, else CSV in
             UTF-8 with a header; also packed, such as .csv.gz.
-        agent: Column of the agents; of the ratings, or of ``users``.
-        arm: Column of the arms; of the ratings, or of ``items``.
+        agent: Column of the agents.
+        arm: Column of the arms; `pandas.merge` joins one of another table.
         value: Column of the ratings.
-        items: Table about items, joined by the one column that it shares with the ratings.
-        users: Table about users, joined likewise.
         split: Separator in an arm's label; the rating counts for each part. None for no split.
         groups: Number of groups of agents, 2 or more; None for one agent for each value.
         groups_seed: Seed of the clustering.
@@ -242,7 +231,6 @@ def from_table(
         least_per_agent: Fewest ratings of a value of ``agent``.
         least_per_arm: Fewest ratings of an arm.
         smoothing: Number of ratings that are added to every cell, 0 or more.
-        toward: Their distribution: "arm" or "uniform".
         fill: How to fill a cell without data: "arm" for the arm's distribution over all agents,
             without smoothing; None refuses it.
 
@@ -270,103 +258,140 @@ def from_table(
     if most_arms is not None:
         most_arms = count("most_arms", most_arms, 2, 10**6, "leave it out for all")
     groups_seed = count("groups_seed", groups_seed, 0, 2**63 - 1, "give a seed of the clustering")
-    remedy = "give the fewest ratings that are enough"
-    least = (
-        count("least_per_agent", least_per_agent, 1, 2**40, remedy),
-        count("least_per_arm", least_per_arm, 1, 2**40, remedy),
-    )
-    smoothing = _check_smoothing(smoothing, toward, fill, split)
-    points = None if levels is None else checked_levels(levels)
-
-    names = (agent, arm, value)
-    table, sources = join_tables(path, {"users": users, "items": items}, names)
-    rows, points, dropped, parts = _select_rows(table, names, points, split)
-    counts, left_out = _count_ratings(rows, parts, names, least, most_arms)
-    agents = _order_labels(table.name, counts["agent"].unique(), "agent")
-    arms = _order_labels(table.name, counts["arm"].unique(), "arm")
-    members, agent_text = None, f"of {agent}"
-    if groups is not None:
-        members = _group_agents(counts, agents, arms, points, groups, groups_seed)
-        agents = [f"group {g + 1}" for g in range(groups)]
-        agent_text = _describe_groups(agent, members, groups_seed)
-    cells = _count_cells(counts, agents, arms, len(points))
-    lacks = cells.sum(axis=2) == 0
-    filled = tuple((agents[i], arms[k]) for i, k in np.argwhere(lacks))
-    if filled and fill is None:
-        _refuse_gaps(names, filled, lacks.size)
-    added = f"{smoothing:g} rating{'s' * (smoothing != 1)}"
-    notes = {
-        "source": ", ".join([table.name, *sources]),
-        "agents": agent_text,
-        "arms": arm,
-        "split": arm if parts["label"].duplicated().any() else "",
-        "smoothing": f"{added} added to every cell, {_LIKE[toward]}",
-    }
-    labels = {"agent": agents, "arm": arms, "level": list(points)}
-    return ObservedRatings(
-        problem=Problem.ratings(points, _estimate_probabilities(cells, lacks, smoothing, toward)),
-        agent_labels=tuple(agents),
-        arm_labels=tuple(arms),
-        levels=points,
-        counts=xr.DataArray(cells, labels, tuple(labels), "counts"),
-        members=members,
-        rows=len(table.cells),
-        dropped=dropped,
-        left_out=left_out,
-        filled=filled,
-        notes=notes,
-    )
-
-
-def _check_smoothing(smoothing: object, toward: object, fill: object, split: object) -> float:
-    choice("toward", toward, ("arm", "uniform"), "choose what added ratings are like")
     if fill is not None:
         choice("fill", fill, ("arm",), "leave it out to refuse cells without data")
     if split is not None and not (isinstance(split, str) and split):
         refuse("split", split, "a text that separates parts, or none", "'|' is usual")
-    return real("smoothing", smoothing, 0.0, 1e9, "give the ratings to add to every cell, or 0")
+    remedy = "give the ratings to add to every cell, or 0"
+    smoothing = real("smoothing", smoothing, 0.0, 1e9, remedy)
+    least = {
+        name: count(name, number, 1, 2**40, "give the fewest ratings that are enough")
+        for name, number in (("agent", least_per_agent), ("arm", least_per_arm))
+    }
+    points = None if levels is None else checked_levels(levels)
 
-
-def _refuse_gaps(names: Sequence[str], gaps: Sequence[tuple[str, str]], cells: int) -> None:
-    cell_text = " with ".join(
-        f"{name} {label}" for name, label in zip(names, gaps[0], strict=False)
+    names = {"agent": agent, "arm": arm, "value": value}
+    source, table = _read_table(path, names)
+    rows, points, arms_of, dropped = _select_rows(source, table, names, points, split)
+    counts, left_out = _count_ratings(rows, arms_of, names, least, most_arms)
+    agents, arms = _order_labels(counts["agent"]), _order_labels(counts["arm"])
+    members, agent_text = None, f"of {agent}"
+    if groups is not None:
+        place = _cluster(_estimate_tastes(counts, agents, arms, points), groups, groups_seed)
+        members = {label: f"group {g + 1}" for label, g in zip(agents, place, strict=True)}
+        counts["agent"] = counts["agent"].map(members)
+        agents = [f"group {g + 1}" for g in range(groups)]
+        sizes = ", ".join(map(str, np.bincount(place)[:12])) + ", ..." * (groups > 12)
+        agent_text = f"groups of {agent} (k-means, seed {groups_seed}), of {sizes}"
+    cells = _count_cells(counts, agents, arms, points)
+    lacks = cells.sum("level") == 0
+    filled = tuple((agents[i], arms[k]) for i, k in np.argwhere(lacks.values))
+    if filled and fill is None:
+        place_text = f"{agent} {filled[0][0]} with {arm} {filled[0][1]}"
+        allowed = f"'arm', since {len(filled):,} of {lacks.size:,} cells have no rating"
+        remedy = "or have fewer agents (groups) or fewer arms (most_arms)"
+        refuse("fill", None, f"{allowed} ({place_text})", remedy)
+    added = f"{smoothing:g} rating{'s' * (smoothing != 1)} added to every cell"
+    has_parts = any(len(parts) > 1 for parts in arms_of.values())
+    split_text = f"; a rating counts for each part of its {arm}" * has_parts
+    return ObservedRatings(
+        problem=Problem.ratings(points, _estimate_probabilities(cells, lacks, smoothing)),
+        agent_labels=tuple(agents),
+        arm_labels=tuple(arms),
+        levels=points,
+        counts=cells,
+        members=members,
+        rows=len(table),
+        dropped=dropped,
+        left_out=left_out,
+        filled=filled,
+        notes={
+            "source": source,
+            "agents": agent_text,
+            "arms": arm,
+            "split": split_text,
+            "smoothing": f"{added}, like the arm's by all agents",
+        },
     )
-    allowed = f"'arm', since {len(gaps):,} of {cells:,} cells have no rating ({cell_text})"
-    refuse("fill", None, allowed, "or have fewer agents (groups) or fewer arms (most_arms)")
 
 
-def _order_labels(table: str, labels: Iterable[str], name: str) -> list[str]:
+def _order_labels(labels: pd.Series) -> list[str]:
     """Returns labels in numerical order if all are whole numbers, else in that of texts."""
-    labels = list(labels)
-    whole = all(re.fullmatch(r"[0-9]{1,18}", label) for label in labels)
-    if all(tables.plain_number(label) is not None for label in labels):
-        if len(set(map(Decimal, labels))) != len(labels):
-            remedy = "two labels are the same number: write it in one way"
-            refuse("path", table, f"one label per {name}", remedy)
-    return sorted(labels, key=int) if whole else sorted(labels)
+    values = labels.unique().tolist()
+    whole = all(label.isascii() and label.isdecimal() for label in values)
+    return sorted(values, key=int) if whole else sorted(values)
 
 
 # --- rows and counts ---
 
 
-def _select_rows(
-    table: RatingTable, names: Sequence[str], levels: tuple[float, ...] | None, split: str | None
-) -> tuple[pd.DataFrame, tuple[float, ...], dict[str, int], pd.DataFrame]:
-    """Selects rows (agent, label, level); returns also levels, dropped rows and (label, arm) pairs.
+def _read_table(source: object, names: Mapping[str, object]) -> tuple[str, pd.DataFrame]:
+    """Returns the name of a table, and its columns agent, arm and value as texts.
 
-    A label stands for one or more arms.
+    Texts are stripped, and empty ones are missing.
     """
-    agent, arm, value = names
-    agents, items = table.cells[agent].array, table.cells[arm].array
-    points = parse_ratings(table.name, table.cells[value].array)
-    parts = pd.DataFrame(
-        [
-            (i, part)
-            for i, text in enumerate(items.categories)
-            for part in _split_label(text, split)
-        ],
-        columns=["label", "arm"],
-    )
+    name, frame = "a data frame", source
+    if not isinstance(source, pd.DataFrame):
+        file = check_path("path", source)
+        name, frame = file.name, _read_file(file, names.values())
+    assert isinstance(frame, pd.DataFrame)
+    columns = [str(column).strip() for column in frame.columns]
+    cells = {}
+    for option, label in names.items():
+        if not isinstance(label, str) or columns.count(label) != 1:
+            text = ", ".join(column[:20] for column in columns[:12]) + ", ..." * (len(columns) > 12)
+            remedy = did_you_mean(label, columns, "give the name of one, which no other has")
+            refuse(option, label, f"a column of {name}: {text}", remedy)
+        # In a column with gaps 7.0 is agent 7.
+        column = frame.iloc[:, columns.index(label)].convert_dtypes().astype("string")
+        cells[option] = column.str.strip().replace("", pd.NA)
+    return name, pd.DataFrame(cells).reset_index(drop=True)
+
+
+def _read_file(file: Path, names: Iterable[object]) -> pd.DataFrame:
+    """Returns a file's content; columns with other names, such as a time, are not kept as texts."""
+    ending = Path(file.name.lower().removesuffix(".gz")).suffix
+    try:
+        if ending == ".parquet":
+            # Nullable types keep whole numbers whole where cells are missing.
+            return pd.read_parquet(file, dtype_backend="numpy_nullable")
+        form = {"sep": "\t" if ending == ".tsv" else ",", "encoding": "utf-8-sig"}
+        texts = {name: str for name in names}
+        frame = pd.read_csv(file, dtype=texts, keep_default_na=False, low_memory=False, **form)
+        if not isinstance(frame.index, pd.RangeIndex):
+            raise ValueError("rows have more cells than the header")
+        return frame
+    except Exception as error:  # pandas and pyarrow report damaged files by many types
+        allowed = "a table that pandas reads: CSV in UTF-8, TSV or, with pyarrow, Parquet"
+        refuse("path", file.name, allowed, f"save it again ({describe_error(error)})")
+
+
+def _parse_ratings(source: str, cells: pd.Series) -> np.ndarray:
+    """Returns [row] ratings; NaN for missing ones."""
+    texts = cells.str.lower()
+    numbers = pd.to_numeric(texts, errors="coerce").to_numpy(float, na_value=np.nan)
+    bad = np.isnan(numbers) & ~(texts.isna() | texts.isin(_MISSING)).to_numpy(bool)
+    if bad.any():
+        row = int(bad.argmax())
+        remedy = "mend it, or leave it empty; decimals stand after a point"
+        refuse("value", f"{source}, row {row + 1:,}, {cells[row][:30]!r}", "a number", remedy)
+    return numbers + 0.0
+
+
+def _select_rows(
+    source: str,
+    table: pd.DataFrame,
+    names: Mapping[str, str],
+    levels: tuple[float, ...] | None,
+    split: str | None,
+) -> tuple[pd.DataFrame, tuple[float, ...], dict[str, list[str]], dict[str, int]]:
+    """Selects rows (agent, label, level).
+
+    Returns also the levels, the arms that each label stands for, and numbers of dropped rows.
+    """
+    points = _parse_ratings(source, table["value"])
+    labels = table["arm"].dropna().unique()
+    arms_of = {label: arms for label in labels if (arms := _split_label(label, split))}
     # Without any rating, the check below refuses the table.
     levels = levels or checked_levels(np.unique(points[~np.isnan(points)]).tolist() or [0, 1])
     level = np.searchsorted(levels, points).clip(max=len(levels) - 1)
@@ -374,17 +399,17 @@ def _select_rows(
     for reason, missing in {
         "no rating": np.isnan(points),
         "the rating is no level": np.array(levels)[level] != points,
-        f"no {agent}": agents.codes < 0,
-        f"no {arm}": ~np.isin(items.codes, parts["label"]),
+        f"no {names['agent']}": table["agent"].isna().to_numpy(),
+        f"no {names['arm']}": ~table["arm"].isin(list(arms_of)).to_numpy(bool),
     }.items():
         if number := int((is_usable & missing).sum()):
             dropped[reason] = number
         is_usable &= ~missing
     if not is_usable.any():
         remedy = "no row is left: see how the columns are called, and what their cells hold"
-        refuse("path", table.name, "a table with ratings", remedy)
-    rows = pd.DataFrame({"agent": agents, "label": items.codes, "level": level})
-    return rows[is_usable], levels, dropped, parts
+        refuse("path", source, "a table with ratings", remedy)
+    rows = pd.DataFrame({"agent": table["agent"], "label": table["arm"], "level": level})
+    return rows[is_usable], levels, arms_of, dropped
 
 
 def _split_label(label: str, separator: str | None) -> list[str]:
@@ -395,9 +420,9 @@ def _split_label(label: str, separator: str | None) -> list[str]:
 
 def _count_ratings(
     rows: pd.DataFrame,
-    parts: pd.DataFrame,
-    names: Sequence[str],
-    least: Sequence[int],
+    arms_of: Mapping[str, list[str]],
+    names: Mapping[str, str],
+    least: Mapping[str, int],
     most_arms: int | None,
 ) -> tuple[pd.DataFrame, dict[str, int]]:
     """Counts ratings ``n`` by (agent, arm, level), without agents and arms that have too few.
@@ -405,17 +430,17 @@ def _count_ratings(
     A row whose label stands for several arms counts for each of them, but once for its agent.
     Returns the counts, and how many agents and arms are left out, by reason.
     """
-    agent, arm, _ = names
-    least_per_agent, least_per_arm = least
-    counts = rows.groupby(["agent", "label", "level"], observed=True).size().reset_index(name="n")
-    by_agent = counts.groupby("agent", observed=True)["n"].sum()
-    few = by_agent.index[by_agent < least_per_agent]
-    left_out = {f"{agent} with fewer than {least_per_agent:,} ratings": len(few)}
-    counts = counts[~counts["agent"].isin(few)].merge(parts, on="label")
-    counts = counts.groupby(["agent", "arm", "level"], observed=True, as_index=False)["n"].sum()
+    agent, arm = names["agent"], names["arm"]
+    counts = rows.groupby(["agent", "label", "level"]).size().reset_index(name="n")
+    by_agent = counts.groupby("agent")["n"].sum()
+    few = by_agent.index[by_agent < least["agent"]]
+    left_out = {f"{agent} with fewer than {least['agent']:,} ratings": len(few)}
+    counts = counts[~counts["agent"].isin(few)]
+    counts = counts.assign(arm=counts["label"].map(arms_of)).explode("arm")
+    counts = counts.groupby(["agent", "arm", "level"], as_index=False)["n"].sum()
     by_arm = counts.groupby("arm")["n"].sum()
-    few = by_arm.index[by_arm < least_per_arm]
-    left_out[f"{arm} with fewer than {least_per_arm:,} ratings"] = len(few)
+    few = by_arm.index[by_arm < least["arm"]]
+    left_out[f"{arm} with fewer than {least['arm']:,} ratings"] = len(few)
     # Ties go to the first label, so that the order of rows does not matter.
     order = by_arm.drop(few).sort_index().sort_values(ascending=False, kind="stable").index
     most = len(order) if most_arms is None else most_arms
@@ -433,78 +458,42 @@ def _count_ratings(
 
 
 def _count_cells(
-    counts: pd.DataFrame, agents: Sequence[str], arms: Sequence[str], levels: int
-) -> np.ndarray:
+    counts: pd.DataFrame, agents: list[str], arms: list[str], levels: Sequence[float]
+) -> xr.DataArray:
     """Counts ratings by [agent, arm, level]."""
-    shape = (len(agents), len(arms), levels)
-    if math.prod(shape) > tables.MAX_CELLS:
+    shape = len(agents), len(arms), len(levels)
+    if np.prod(shape, dtype=float) > MAX_CELLS:
         sizes = " x ".join(f"{size:,}" for size in shape)
-        allowed = f"at most {tables.MAX_CELLS:,} cells of agent, arm and level"
+        allowed = f"at most {MAX_CELLS:,} cells of agent, arm and level"
         refuse("agent", sizes, allowed, "choose groups, such as 10, or most_arms, such as 100")
     cells = np.zeros(shape, np.int64)
-    np.add.at(cells, (*_find_positions(counts, agents, arms), counts["level"]), counts["n"])
-    return cells
-
-
-def _find_positions(
-    counts: pd.DataFrame, agents: Sequence[str], arms: Sequence[str]
-) -> tuple[np.ndarray, np.ndarray]:
-    return pd.Index(agents).get_indexer(counts["agent"]), pd.Index(arms).get_indexer(counts["arm"])
+    agent, arm = pd.Index(agents).get_indexer(counts["agent"]), pd.Index(arms)
+    np.add.at(cells, (agent, arm.get_indexer(counts["arm"]), counts["level"]), counts["n"])
+    labels = {"agent": agents, "arm": arms, "level": list(levels)}
+    return xr.DataArray(cells, labels, tuple(labels), "counts")
 
 
 def _estimate_probabilities(
-    cells: np.ndarray, lacks: np.ndarray, smoothing: float, toward: str
+    cells: xr.DataArray, lacks: xr.DataArray, smoothing: float
 ) -> np.ndarray:
     """Returns [agent, arm, level] probabilities; cells without data get the arm's."""
-    number = cells.sum(axis=2, keepdims=True)
-    of_arm = cells.sum(axis=0) / cells.sum(axis=(0, 2))[:, None]
-    like = of_arm if toward == "arm" else 1 / cells.shape[2]
-    table = (cells + smoothing * like) / np.maximum(number + smoothing, 1e-300)
-    table[lacks] = np.broadcast_to(of_arm, cells.shape)[lacks]
-    return table
+    like = cells.sum("agent") / cells.sum(["agent", "level"])
+    table = (cells + smoothing * like) / np.maximum(cells.sum("level") + smoothing, 1e-300)
+    return xr.where(lacks, like, table).transpose(*cells.dims).values
 
 
 def _estimate_tastes(
-    counts: pd.DataFrame, agents: Sequence[str], arms: Sequence[str], levels: Sequence[float]
+    counts: pd.DataFrame, agents: list[str], arms: list[str], levels: Sequence[float]
 ) -> np.ndarray:
     """Returns [agent, arm] excess of the agent's mean rating over the arm's; 0 for unknown."""
-    shape = (len(agents), len(arms))
-    check_memory("memory", 64.0 * shape[0] * shape[1], "use most_arms, or least_per_agent")
     points = (np.array(levels) - levels[0]) / (levels[-1] - levels[0])
-    number, total = np.zeros(shape), np.zeros(shape)
-    places = _find_positions(counts, agents, arms)
-    np.add.at(number, places, counts["n"])
-    np.add.at(total, places, counts["n"] * points[counts["level"]])
-    agent_mean = total.sum(axis=1, keepdims=True) / number.sum(axis=1, keepdims=True)
-    gap = np.where(number > 0, total / np.maximum(number, 1) - agent_mean, 0.0)
-    arm_gap = (number * gap).sum(axis=0) / np.maximum(number.sum(axis=0), 1)
-    return np.where(number > 0, gap - arm_gap, 0.0) * number / (number + _HALF_WEIGHT_COUNT)
-
-
-def _group_agents(
-    counts: pd.DataFrame,
-    agents: Sequence[str],
-    arms: Sequence[str],
-    levels: Sequence[float],
-    groups: int,
-    seed: int,
-) -> dict[str, str]:
-    """Replaces agents in ``counts`` by groups; returns the group of each agent.
-
-    The largest is group 1.
-    """
-    if len(agents) < groups:
-        refuse("groups", groups, f"at most {len(agents):,}, the agents", "use fewer groups")
-    place = _cluster(_estimate_tastes(counts, agents, arms, levels), groups, seed)
-    members = {label: f"group {g + 1}" for label, g in zip(agents, place, strict=True)}
-    counts["agent"] = counts["agent"].map(members)
-    return members
-
-
-def _describe_groups(agent: str, members: Mapping[str, str], seed: int) -> str:
-    sizes = list(map(str, pd.Series(members).value_counts()))
-    size_text = ", ".join(sizes[:12]) + ", ..." * (len(sizes) > 12)
-    return f"groups of {agent} (k-means, seed {seed}), of {size_text}"
+    counts = counts.assign(total=counts["n"] * points[counts["level"]])
+    pairs = counts.groupby(["agent", "arm"])[["n", "total"]].sum()
+    by_agent = pairs.groupby("agent").sum()
+    gap = (pairs["total"] / pairs["n"]).sub(by_agent["total"] / by_agent["n"], level="agent")
+    arm_gap = (gap * pairs["n"]).groupby("arm").sum() / pairs["n"].groupby("arm").sum()
+    taste = gap.sub(arm_gap, level="arm") * pairs["n"] / (pairs["n"] + _HALF_WEIGHT_COUNT)
+    return taste.unstack("arm", fill_value=0.0).loc[agents, arms].to_numpy()
 
 
 def _cluster(points: np.ndarray, groups: int, seed: int) -> np.ndarray:
@@ -514,7 +503,8 @@ def _cluster(points: np.ndarray, groups: int, seed: int) -> np.ndarray:
     """
     different, remedy = len(np.unique(points, axis=0)), "use fewer groups, or more arms"
     if different < groups:
-        refuse("groups", groups, f"at most {different:,}, the different tastes", remedy)
+        allowed = f"at most {different:,}, the different tastes of agents"
+        refuse("groups", groups, allowed, remedy)
     best: tuple[float, np.ndarray] | None = None
     for start in range(_STARTS):
         rng = np.random.default_rng([seed, start])

@@ -239,8 +239,7 @@ USUAL = {
     "save_figure": "figure path",
     "show": "frame columns words",
     "ratings.from_table": (
-        "path agent value items users split groups groups_seed levels most_arms "
-        "least_per_agent smoothing toward fill"
+        "path agent value split groups groups_seed levels most_arms least_per_agent smoothing fill"
     ),
 }
 # Of other calls.
