@@ -80,10 +80,6 @@ class Kind(Generic[Value]):
         """Returns the number or short text that labels a value on a dimension."""
         return "none" if value is None else value
 
-    def remark(self, value: object) -> str:
-        """Returns a remark for results, such as an ignored part of the value; "" for none."""
-        return ""
-
     def is_list_value(self, value: object) -> bool:
         """Returns whether a list is one value of this parameter, not a sweep."""
         return False

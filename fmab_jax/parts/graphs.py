@@ -6,8 +6,6 @@ All results are frozen, connected, undirected, simple networkx graphs whose node
 
 from __future__ import annotations
 
-import ast
-import csv
 import io
 import numbers
 import os
@@ -31,8 +29,7 @@ HOPS_MAX = 5_000
 FILE_MAX = 64 * 2**20
 """Most bytes of a graph file."""
 
-_SUFFIXES = (".txt", ".edgelist", ".csv", ".graphml")
-_HEADERS = (["source", "target"], ["from", "to"])
+_SUFFIXES = (".txt", ".edgelist", ".graphml")
 _RANDOM = ("random", "regular-", "preferential")
 
 
@@ -55,10 +52,9 @@ def make(
 
     The random graphs are redrawn, each time with the next sub-seed of ``seed``, until connected.
 
-    Files: ``.graphml``, and edge lists, one edge a line: two labels separated by blanks
-    (``.txt``, ``.edgelist``) or a comma (``.csv``), with or without a header ``source,target``. A
-    trailing weight or networkx data ``{...}`` is ignored, and so are what follows a ``#`` and lines
-    that begin with a ``%``.
+    Files: ``.graphml``, and edge lists ``.txt`` and ``.edgelist``: one edge a line, two labels
+    separated by blanks. Networkx data ``{...}`` after them is ignored, and so is what follows a
+    ``#``.
 
     Labels become 0..M-1 in sorted order where they sort, else in order of appearance; the labels of
     a file are numbers if all of them are whole numbers. Parallel edges of a multigraph collapse to
@@ -152,7 +148,7 @@ def components(spec: object, agents: int, *, seed: int = 0) -> list[nx.Graph]:
 
     Args:
         spec: A string of parts ``SIZES:graph`` joined by ``+``, where SIZES is a comma list of
-            ``SIZE`` or ``SIZExCOUNT`` and ``:graph``, a name or file of ``make``, defaults to
+            ``SIZE`` or ``SIZExCOUNT`` and ``:graph``, a name of ``make``, defaults to
             complete: ``"20x5:star"`` is five stars of 20 agents, ``"53,24,10,6,7"`` five complete
             graphs, ``"20x2:ring+10x6:star"`` eight components, ``"1x100"`` one hundred single
             agents. Or a list of networkx graphs.
@@ -305,11 +301,6 @@ def list_networks(spec: object, field: str = "components") -> list[nx.Graph]:
     return networks
 
 
-def list_parts(spec: str) -> list[tuple[int, str]]:
-    """Returns size and graph of every component in a text for `components`."""
-    return [(size, graph) for size, copies, graph in _parse_components(spec) for _ in range(copies)]
-
-
 def names_file(text: str) -> bool:
     """Tells whether a text is the name of a graph file, by its ending."""
     return Path(text).suffix.lower() in _SUFFIXES
@@ -321,49 +312,22 @@ def read(path: str, field: str = "graph") -> nx.Graph:
     Raises:
         ValueError: If it cannot be read.
     """
-    content = read_input(path, field, FILE_MAX, "graph file")
-    kind = Path(path).suffix.lower()
-    if kind == ".graphml":
-        try:
+    content, line = read_input(path, field, FILE_MAX, "graph file"), ""
+    try:
+        if Path(path).suffix.lower() == ".graphml":
             graph = nx.read_graphml(io.BytesIO(content))
-        except Exception as error:  # networkx reports broken GraphML by many exception types
-            refuse(field, path, "a GraphML file", f"repair it ({describe_error(error)})")
-    else:
-        graph = _read_edges(content, path, field, has_commas=kind == ".csv")
-    labels = list(graph.nodes)
-    if all(re.fullmatch(r"-?[0-9]{1,18}", str(label)) for label in labels):
-        numbered = {label: int(label) for label in labels}
-        if len(set(numbered.values())) == len(labels):
+        else:
+            graph = nx.Graph()
+            for line in content.decode("utf-8-sig").splitlines():
+                if labels := re.sub(r"#.*|\{.*", "", line).split():
+                    source, target = labels
+                    graph.add_edge(source, target)
+    except Exception as error:  # networkx reports broken GraphML by many exception types
+        allowed = "a GraphML file, or an edge list of two labels a line"
+        refuse(field, path, allowed, f"repair {line[:40]!r} ({describe_error(error)})")
+    if all(re.fullmatch(r"-?[0-9]{1,18}", str(label)) for label in graph.nodes):
+        numbered = {label: int(label) for label in graph.nodes}
+        if len(set(numbered.values())) == len(graph):
             graph = nx.relabel_nodes(graph, numbered)
     graph.name = path
     return graph
-
-
-def _read_edges(content: bytes, path: str, field: str, has_commas: bool) -> nx.Graph:
-    graph, line = nx.Graph(), "UTF-8 text"
-    try:
-        for row in content.decode("utf-8-sig").splitlines():
-            line = row.split("#", 1)[0].strip()
-            if not line or line.startswith("%"):
-                continue
-            cells = next(csv.reader([line], skipinitialspace=True)) if has_commas else line.split()
-            cells = [cell.strip() for cell in cells]
-            if not graph and [cell.lower() for cell in cells[:2]] in _HEADERS:
-                continue
-            source, target, *weight_cells = cells
-            if not source or not target:
-                raise ValueError("a label is missing")
-            weight = _parse_weight(" ".join(weight_cells))
-            if weight == 0:
-                raise ValueError("an adjacency matrix? write a line for each edge")
-            # There may be millions of edges of weight 1.
-            graph.add_edge(source, target, **({} if weight == 1.0 else {"weight": weight}))
-    except (ValueError, SyntaxError, AttributeError, TypeError, csv.Error) as error:
-        allowed = "an edge list of two labels a line, an optional weight after them"
-        refuse(field, path, allowed, f"repair {line[:40]!r} ({describe_error(error)})")
-    return graph
-
-
-def _parse_weight(text: str) -> float:
-    """Returns the weight in the cells after two labels: none, networkx data or one number."""
-    return float(ast.literal_eval(text).get("weight", 1) if text.startswith("{") else text or 1)

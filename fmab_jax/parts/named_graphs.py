@@ -21,7 +21,7 @@ DRAWS_MAX = 200
 
 ALLOWED = (
     "complete, star, ring, path, grid, regular-D, random, random-P, preferential, preferential-m, "
-    "a networkx graph, or a .txt, .edgelist, .csv or .graphml file"
+    "a networkx graph, or a .txt, .edgelist or .graphml file"
 )
 _NAME = re.compile(
     r"complete|star|ring|path|grid|random(-[0-9]*\.?[0-9]+(e-?[0-9]+)?)?|regular-[0-9]{1,9}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass, field
-from numbers import Real
 
 import numpy as np
 
+from fmab_jax.errors import refuse
 from fmab_jax.files import check_path
 from fmab_jax.lazy_imports import nx
 from fmab_jax.parameters import Kind, parameter
@@ -27,13 +27,11 @@ class FixedGraph:
         nodes: M.
         edges: Sorted pairs of int32, as bytes.
         name: Label, not part of the identity.
-        weighted: Whether an edge had a weight other than 1; the weight is ignored.
     """
 
     nodes: int
     edges: bytes = field(repr=False)
     name: str = field(default="", compare=False)
-    weighted: bool = field(default=False, compare=False)
 
     @classmethod
     def from_graph(
@@ -47,10 +45,7 @@ class FixedGraph:
         frozen = graphs.validated(graph, field, connected=connected)
         pairs = sorted((min(edge), max(edge)) for edge in frozen.edges())
         edges = np.array(pairs, np.int32).reshape(-1, 2)
-        weights = (weight for _, _, weight in graph.edges(data="weight", default=1.0))
-        weighted = any(not isinstance(value, Real) or value != 1.0 for value in weights)
-        name = name or str(graph.name or "")
-        return cls(frozen.number_of_nodes(), edges.tobytes(), name, weighted)
+        return cls(frozen.number_of_nodes(), edges.tobytes(), name or str(graph.name or ""))
 
     @property
     def pairs(self) -> list[list[int]]:
@@ -103,11 +98,6 @@ class GraphOf(Kind):
             return value.name or "own graph"
         return super().text(value)
 
-    def remark(self, value: object) -> str:
-        """Says that weights of edges are ignored."""
-        ignored = isinstance(value, FixedGraph) and value.weighted
-        return "edge weights ignored" if ignored else ""
-
     def label(self, value: object) -> object:
         """Returns the name; a graph without one has none."""
         return value.name if isinstance(value, FixedGraph) else super().label(value)
@@ -120,14 +110,13 @@ class ComponentsOf(Kind):
     metavar = "SPEC"
 
     def check_value(self, name: str, value: object, remedy: str) -> tuple[FixedGraph, ...] | str:
-        """Returns a text of names unchanged; a list, or a text with files, as a tuple of graphs."""
+        """Returns a text unchanged; a list as a tuple of graphs."""
         if isinstance(value, str):
-            parts = value.replace(":", "+").split("+")
-            if not any(map(graphs.names_file, parts)):
-                return value
             # The value must hold the content of files.
-            components = enumerate(graphs.list_parts(value))
-            return tuple(_part(f"{name}[{q}]", *part, q) for q, part in components)
+            if any(map(graphs.names_file, value.replace(":", "+").split("+"))):
+                remedy = "read files with networkx, and give a list of graphs, or a network"
+                refuse(name, value, "parts with names of graphs", remedy)
+            return value
         if isinstance(value, (list, tuple)) and all(isinstance(x, FixedGraph) for x in value):
             return tuple(value)
         networks = graphs.list_networks(value, name)
@@ -141,10 +130,6 @@ class ComponentsOf(Kind):
         """Writes the parts."""
         return str(self.none_label if value is None else self.label(value))
 
-    def remark(self, value: object) -> str:
-        """Says that weights of edges are ignored."""
-        return max(map(GraphOf().remark, value), default="") if isinstance(value, tuple) else ""
-
     def label(self, value: object) -> object:
         """Returns the text, or the parts joined by plus signs."""
         if value is None:
@@ -154,13 +139,6 @@ class ComponentsOf(Kind):
     def is_list_value(self, value: object) -> bool:
         """Tells a specification that is a list from a list of specifications."""
         return not (isinstance(value, list) and all(isinstance(v, (str, list)) for v in value))
-
-
-def _part(field: str, size: int, graph: str, seed: int) -> FixedGraph:
-    """Returns a component of a text in which some component is a file."""
-    file = graphs.read(graph, field) if graphs.names_file(graph) else None
-    network = graphs.make(graph if file is None else file, size, seed=seed, field=field)
-    return FixedGraph.from_graph(network if file is None else file, f"{size}:{graph}", field)
 
 
 def graph_parameter(default: str | None, none_label: str = "") -> object:
@@ -173,7 +151,7 @@ def graph_parameter(default: str | None, none_label: str = "") -> object:
     return parameter(
         GraphOf(none_label=none_label) if none_label else GraphOf(),
         "complete, star, ring, path, grid, regular-D, random[-P], preferential[-m], or a file: "
-        ".txt, .edgelist, .csv or .graphml.",
+        ".txt, .edgelist or .graphml.",
         default=default,
         keyword=False,
         symbol="",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -15,13 +14,11 @@ import numpy as np
 from jaxtyping import Int
 
 from fmab_jax.errors import PlainText, format_quantity, refuse
-from fmab_jax.files import check_path, read_input
 from fmab_jax.lazy_imports import nx
 from fmab_jax.parameters import Kind
-from fmab_jax.parts import graphs, named_graphs
+from fmab_jax.parts import graphs
 
 _RANGE = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?")
-_INLINE = re.compile(r"[-+,0-9\s]*")
 # Attributes of a netCDF file hold 64 KB.
 _LONGEST_TEXT = 30_000
 _LONGEST_LABEL = 80
@@ -35,18 +32,16 @@ class Partition:
     Attributes:
         labels: [agent] number of the agent's part, int32, as bytes; parts are numbered by their
             smallest agents.
-        name: Label, not part of the identity.
     """
 
     labels: bytes = field(repr=False)
-    name: str = field(default="", compare=False)
 
     @classmethod
-    def from_labels(cls, labels: Iterable[object], name: str = "") -> Partition:
+    def from_labels(cls, labels: Iterable[object]) -> Partition:
         """Numbers the parts of any labels by their smallest agents."""
         numbers: dict[object, int] = {}
         values = [numbers.setdefault(label, len(numbers)) for label in labels]
-        return cls(np.array(values, np.int32).tobytes(), name)
+        return cls(np.array(values, np.int32).tobytes())
 
     @property
     def parts(self) -> list[Int[np.ndarray, " member"]]:
@@ -67,7 +62,7 @@ def _format_part(agents: Int[np.ndarray, " member"]) -> str:
 
 @dataclass(frozen=True)
 class PartitionOf(Kind):
-    """Parts of agents: a list of lists, a text, or a file with one label a line."""
+    """Parts of agents: a list of lists, or a text."""
 
     metavar = "PARTS"
 
@@ -75,19 +70,15 @@ class PartitionOf(Kind):
         """Returns the partition.
 
         Raises:
-            ValueError: If parts overlap, agents are missing, or a file cannot be read.
+            ValueError: If parts overlap, or agents are missing.
         """
         if isinstance(value, Partition):
             return value
-        if isinstance(value, os.PathLike):
-            value = str(check_path(name, value))
         if isinstance(value, str):
-            if _INLINE.fullmatch(value):
-                return _from_parts(_parse(value, name), name, value)
-            return Partition.from_labels(_read_labels(value, name), value)
+            return _from_parts(_parse(value, name), name, value)
         is_list = isinstance(value, (list, tuple)) and len(value) > 0
         if not is_list or not all(map(_is_part, value)):
-            refuse(name, value, "a text, a file, or a list of lists of agents", _REMEDY)
+            refuse(name, value, "a text, or a list of lists of agents", _REMEDY)
         return _from_parts([[int(x) for x in part] for part in value], name, "a list")
 
     def plain(self, value: Any) -> Any:
@@ -100,17 +91,15 @@ class PartitionOf(Kind):
         }
 
     def text(self, value: Any) -> str:
-        """Writes the file's name or the parts, or their number if that is too long."""
+        """Writes the parts, or their number if that is too long."""
         if value is None:
             return str(self.none_label)
         return self.label(value) or format_quantity(len(value.parts), "part")
 
     def label(self, value: Any) -> Any:
-        """Returns the file's name or the parts; "" where they are too long."""
+        """Returns the parts; "" where they are too long."""
         if value is None:
             return "none"
-        if value.name:
-            return value.name
         return text if len(text := value.text()) <= _LONGEST_LABEL else ""
 
     def is_list_value(self, value: object) -> bool:
@@ -135,7 +124,7 @@ def _parse(text: str, name: str) -> list[list[int]]:
             total += last - first + 1
             # "0-9999999+0-9999999" must cost nothing.
             if first > last or total > graphs.AGENTS_MAX:
-                allowed = "parts of agents or ranges A-B, joined by '+', or a file"
+                allowed = "parts of agents or ranges A-B, joined by '+'"
                 refuse(name, text, allowed, _REMEDY)
             parts[-1] += range(first, last + 1)
     return parts
@@ -154,19 +143,6 @@ def _from_parts(parts: list[list[int]], name: str, text: str) -> Partition:
     if absent := set(range(len(agents))) - set(label):
         refuse(name, value, allowed, f"agent {min(absent)} is missing")
     return Partition.from_labels(label[i] for i in range(len(agents)))
-
-
-def _read_labels(path: str, name: str) -> list[str]:
-    content = read_input(path, name, graphs.FILE_MAX, "file of labels")
-    allowed = "a text file with the label of one agent a line"
-    try:
-        labels = [line.strip() for line in content.decode("utf-8-sig").splitlines()]
-    except UnicodeDecodeError:
-        refuse(name, path, allowed, "save it as UTF-8 text")
-    if not labels or not all(labels):
-        line = labels.index("") + 1 if labels else 1
-        refuse(name, path, allowed, f"write a label in line {line}, for agent {line - 1}")
-    return labels
 
 
 def split_graph(
@@ -191,23 +167,13 @@ def split_graph(
             allowed = f"a partition of {format_quantity(agents, 'agent')} (it has {divided:,})"
             refuse("partition", value, allowed, "match the partition to the graph")
         members = [part.tolist() for part in partition.parts]
-    # Equal parts share one object, whose hops are computed once.
-    components: dict[tuple[int, bytes], nx.Graph] = {}
     networks = []
     for part in members:
         graphs.refuse_too_far(len(part), f"a part of {len(part):,} agents", "partition")
-        number = {agent: i for i, agent in enumerate(part)}
-        edges = sorted(
-            (number[a], number[b]) for a in part for b in graph[a] if a < b and b in number
-        )
-        key = len(part), np.array(edges, np.int32).tobytes()
-        if key not in components:
-            component = named_graphs.build_frozen(len(part), edges)
-            if (pieces_of_part := nx.number_connected_components(component)) > 1:
-                head = ",".join(map(str, part[:5])) + (",..." if len(part) > 5 else "")
-                allowed = "parts that are connected in the graph"
-                remedy = f"divide the part {head}, which has {pieces_of_part} pieces"
-                refuse("partition", value, allowed, remedy)
-            components[key] = component
-        networks.append(components[key])
+        subgraph = nx.convert_node_labels_to_integers(graph.subgraph(part), ordering="sorted")
+        if (pieces_of_part := nx.number_connected_components(subgraph)) > 1:
+            head = ",".join(map(str, part[:5])) + ",..." * (len(part) > 5)
+            remedy = f"divide the part {head}, which has {pieces_of_part} pieces"
+            refuse("partition", value, "parts that are connected in the graph", remedy)
+        networks.append(subgraph)
     return members, networks

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from fmab_jax.algorithms.base import Disclosure, Noise, ledger_of, privacy_of
 from fmab_jax.errors import Refusal, describe_error, refuse
-from fmab_jax.parameters import parameters_of
 from fmab_jax.parts.mechanisms import MECHANISMS
 from fmab_jax.parts.mechanisms.bits import BITS
 from fmab_jax.parts.plugins import code_of
@@ -22,8 +21,8 @@ from fmab_jax.sampling.shapes import Record
 def facts(config: Config, *, sum_agents: bool = True) -> Record:
     """Returns the facts of a configuration, for tables, figures and files.
 
-    The settings contain the parameters, remarks on ignored values, the digest of foreign source,
-    and whether agents are drawn one by one.
+    The settings contain the parameters, the digest of foreign source, and whether agents are drawn
+    one by one.
     """
     algorithm, problem = config.algorithm, config.problem
     settings = algorithm.settings() | problem.settings()
@@ -33,9 +32,6 @@ def facts(config: Config, *, sum_agents: bool = True) -> Record:
         if isinstance(getattr(algorithm, name, None), tuple):
             settings["epsilon by agent"] = text
     # No clash: parameters have no spaces in their names.
-    for name, parameter in parameters_of(type(algorithm)).items():
-        if remark := parameter.kind.remark(getattr(algorithm, name)):
-            settings[f"{name} remark"] = remark
     if code := code_of(algorithm, problem.rewards, problem.world, problem.presence):
         settings["source code"] = f"code {code[:8]}"
     if not sum_agents:

@@ -232,8 +232,8 @@ class Grid:
     def _split_settings(self) -> tuple[dict[str, str], dict[str, dict[str, dict[str, str]]]]:
         """Returns the settings that all cells share, and those that belong to labels of one axis.
 
-        Settings of some algorithms or problems belong to their labels, and so do remarks on a
-        parameter.
+        Settings of some algorithms or problems belong to their labels, and so do settings whose
+        name is not that of a parameter.
         """
         rows = []
         for cell in self.cells:

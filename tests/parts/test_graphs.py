@@ -9,15 +9,10 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
-import xarray as xr
 from scipy import stats
 
-import fmab_jax as fmab
-from fmab_jax import Study
-from fmab_jax.analysis.words import list_facts
 from fmab_jax.parts import graphs
 from fmab_jax.parts.networks import ComponentsOf, GraphOf
-from fmab_jax.sweeps.grid import build_attributes
 
 
 def edges_of(graph):
@@ -112,9 +107,7 @@ def test_labels_become_agents_in_sorted_order():
     assert edges_of(graphs.make(mixed, 3)) == {(0, 1), (1, 2)}
 
 
-@pytest.mark.parametrize(
-    "name", ["ring", "path", "star", "complete", "grid", "random", "regular-3"]
-)
+@pytest.mark.parametrize("name", ["star", "grid", "random"])
 def test_distances_match_floyd_and_warshall(name):
     """Would catch a transposed, permuted or off-by-one table of hop distances."""
     graph = graphs.make(name, 26, seed=1)
@@ -131,13 +124,11 @@ def parts_of(spec, agents):
 @pytest.mark.parametrize(
     ("spec", "agents", "parts"),
     [
-        ("20x5:star", 100, [(20, 19)] * 5),
         ("20x5", 100, [(20, 190)] * 5),
         ("53,24,10,6,7:complete", 100, [(53, 1378), (24, 276), (10, 45), (6, 15), (7, 21)]),
         ("20x2:ring+10x6:star", 100, [(20, 20)] * 2 + [(10, 9)] * 6),
         ("1x100", 100, [(1, 0)] * 100),
         (" 3 , 4x2 : path + 5 ", 16, [(3, 2), (4, 3), (4, 3), (5, 10)]),
-        ("9:grid+8:regular-3", 17, [(9, 12), (8, 12)]),
         ([nx.cycle_graph(4), nx.path_graph(5)], 9, [(4, 4), (5, 4)]),
         ([nx.relabel_nodes(nx.path_graph(3), {0: "x", 1: "y", 2: "z"})], 3, [(3, 2)]),
     ],
@@ -162,15 +153,8 @@ def test_random_components_differ_and_can_be_made_alone():
 
 
 STAR_FILES = {
-    "star.txt": "# hub first\n10 2\n\n10\t9   # a comment\n",
-    "star.edgelist": "10 2 {}\n10 9 {'weight': 3}\n",
-    "weights.txt": "10 2 0.5\n10 9 1e-3\n",
-    "star.csv": "10,2\n10, 9\n",
-    "header.csv": "\ufeffSource,Target,Weight\r\n10,2,1\r\n10,9,1\r\n",
-    "header.txt": "source target\n10 2\n10 9\n",
-    "ends.csv": "from,to\n10,2\n10,9\n",
-    "konect.txt": "% sym unweighted\n%% 2 3 3\n10 2\n % a comment\n10 9\n",
-    "upper.CSV": '"10","2"\n"10","9"\n',
+    "star.txt": "\ufeff# hub first\n10 2\n\n10\t9   # a comment\n",
+    "star.edgelist": "10 2 {}\r\n10 9 {'weight': 3}\r\n",
 }
 
 
@@ -184,30 +168,6 @@ def test_edge_list_files(name, tmp_path):
         assert edges_of(graphs.make(given, 3)) == {(0, 2), (1, 2)}
 
 
-def test_weights_that_are_ignored_are_mentioned(tmp_path, monkeypatch):
-    """Would catch weights that go unsaid: of a file, of networkx, of a component, in a sweep."""
-    monkeypatch.chdir(tmp_path)
-    Path("net.txt").write_text("0 1 0.5\n1 2 0.5\n")
-    Path("even.txt").write_text("0 1 1\n1 2 1.0\n")
-    # A triangle with weights is no matrix of three rows.
-    Path("triangle.txt").write_text("0 1 0.5\n1 2 1\n2 0 1\n")
-    assert edges_of(graphs.make("triangle.txt", 3)) == {(0, 1), (0, 2), (1, 2)}
-    graph = nx.path_graph(3)
-    nx.set_edge_attributes(graph, 0.5, "weight")
-    nx.write_graphml(graph, "net.graphml")
-
-    def describe(maker, **given):
-        study = Study(maker, horizon=50, seeds=2, epsilon=1.0, agents=3, arms=2, **given)
-        return ", ".join(list_facts(xr.Dataset(attrs=build_attributes(study)), given))
-
-    for name in ("net.txt", "net.graphml", graph):
-        assert describe(fmab.ddp_mab, graph=name).endswith(", edge weights ignored")
-    assert "weights" not in describe(fmab.ddp_mab, graph="even.txt")
-    assert describe(fmab.hdp_mab, components=[[graph]]).endswith(", edge weights ignored")
-    swept = describe(fmab.ddp_mab, graph=["net.txt", "ring"])
-    assert swept.endswith(", net.txt (edge weights ignored)")
-
-
 def test_networkx_files_come_back(tmp_path):
     """Would catch a graph that does not survive networkx's own writers."""
     graph = graphs.make("random", 30)
@@ -219,8 +179,6 @@ def test_networkx_files_come_back(tmp_path):
     nx.write_graphml(named, tmp_path / "named.graphml")
     for name in ("g.edgelist", "doubled.graphml", "named.graphml"):
         assert edges_of(graphs.make(tmp_path / name, 30)) == edges_of(graph), name
-    spec = f"30:{tmp_path / 'named.graphml'}+5"
-    assert edges_of(graphs.components(spec, 35)[0]) == edges_of(graph)
 
 
 def identity(kind, given):
@@ -240,6 +198,6 @@ def test_descriptions_identify_what_was_given(tmp_path, monkeypatch):
     identities = []
     for content in ("0 1\n1 2\n", "0 1\n0 2\n"):
         Path("net.txt").write_text(content)
-        identities.append((identity(graph, Path("net.txt")), identity(parts, "3x2:net.txt+5")))
-        assert identity(graph, "net.txt") == identities[-1][0]
-    assert all(old != new for old, new in zip(*identities, strict=True))
+        identities.append(identity(graph, Path("net.txt")))
+        assert identity(graph, "net.txt") == identities[-1]
+    assert identities[0] != identities[1]

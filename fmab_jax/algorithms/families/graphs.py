@@ -78,9 +78,8 @@ class OverComponents(Algorithm):
             None for five complete graphs of nearly equal sizes.
         network: One graph on all agents, in place of ``components``: agents keep their numbers.
             Edges between two parts carry no messages.
-        partition: The parts of ``network``, each of them connected: a list of lists of agents, a
-            text such as "0-4+5,7,9+6,8", or a file with the label of one agent a line. None for the
-            connected components of the graph.
+        partition: The parts of ``network``, each of them connected: a list of lists of agents, or
+            a text such as "0-4+5,7,9+6,8". None for the connected components of the graph.
     """
 
     communication = "sinks of components report (SAC)"
@@ -105,7 +104,7 @@ class OverComponents(Algorithm):
     )
     partition: Partition | None = parameter(
         PartitionOf(none_label="connected components"),
-        "Parts of the network: agents such as 0-4+5,7,9+6,8, or a file, one agent's label a line.",
+        "Parts of the network: agents such as 0-4+5,7,9+6,8.",
         default=None,
         symbol="",
         default_text="the network's connected components",
