@@ -43,6 +43,7 @@ class Unset:
 
 UNSET = Unset()
 Value = TypeVar("Value")
+_FROM_NAME = "<the field's name>"
 
 
 @dataclass(frozen=True)
@@ -226,6 +227,19 @@ class Parameter:
     proven: Kind | None = None
     grid: tuple[Any, ...] = ()
 
+    def named(self, name: str, remedy: str) -> Parameter:
+        """Returns the parameter of a field; missing texts are made of the field's name."""
+        text = name.replace("_", " ")
+        return dataclasses.replace(
+            self,
+            name=name,
+            help=self.help or f"{text}.",
+            remedy=self.remedy or remedy,
+            symbol=text if self.symbol == _FROM_NAME else self.symbol,
+            label=self.label
+            or (text if self.symbol in ("", _FROM_NAME) else f"{text} {self.symbol}"),
+        )
+
     def check(self, value: object) -> object:
         """Returns the value in its one form.
 
@@ -301,15 +315,11 @@ def parameter(
         fmab_jax.errors.Refusal: factor=0.5: must be a number in [1, inf]; see help(Wide)
     """
     flag("keyword", keyword)
-    metadata = {
-        "kind": kind,
-        "help": help,
-        "remedy": remedy,
-        "suggested": suggested,
-        "default_text": default_text,
-    }
-    metadata |= {"symbol": symbol, "label": label, "proven": proven, "grid": grid}
-    return field(default=default, kw_only=keyword, metadata=metadata)
+    declared = UNSET if default is dataclasses.MISSING else default
+    symbol = _FROM_NAME if symbol is None else symbol
+    texts = (help, remedy, symbol, label, suggested, default_text)
+    declaration = Parameter("", kind, declared, *texts, proven, grid)
+    return field(default=default, kw_only=keyword, metadata={"parameter": declaration})
 
 
 NOT_NEGATIVE = Real(low=0.0, open_high=True)
@@ -366,32 +376,22 @@ def parameters_of(owner: type) -> Mapping[str, Parameter]:
 
 @functools.cache
 def _parameters_of(owner: type) -> Mapping[str, Parameter]:
-    parameters = {}
     try:
         hints = typing.get_type_hints(owner)
     except Exception as error:  # unknown names, and texts that are no types
         reason = PlainText(" ".join(str(error).split())[:80])
         refuse(f"{owner.__name__}'s annotations", reason, "types that there are", _DECLARE)
+    parameters = {}
     for item in filter(lambda field: field.init, dataclasses.fields(owner)):
-        metadata = dict(item.metadata)
-        kind = metadata.get("kind") or _infer_kind(owner, item.name, hints[item.name])
-        if not isinstance(kind, Kind):
+        declaration = item.metadata.get("parameter")
+        if declaration is None:
+            kind = _infer_kind(owner, item.name, hints[item.name])
+            default = UNSET if item.default is dataclasses.MISSING else item.default
+            declaration = Parameter("", kind, default, symbol=_FROM_NAME)
+        elif not isinstance(declaration.kind, Kind):
             allowed = "declared with a Kind, such as Real()"
-            refuse(f"{owner.__name__}.{item.name}", kind, allowed, _DECLARE)
-        text, symbol = item.name.replace("_", " "), metadata.get("symbol")
-        parameters[item.name] = Parameter(
-            name=item.name,
-            kind=kind,
-            default=UNSET if item.default is dataclasses.MISSING else item.default,
-            help=metadata.get("help") or f"{text}.",
-            remedy=metadata.get("remedy") or _python_help(owner),
-            symbol=text if symbol is None else symbol,
-            label=metadata.get("label") or (f"{text} {symbol}" if symbol else text),
-            suggested=metadata.get("suggested", UNSET),
-            default_text=metadata.get("default_text", ""),
-            proven=metadata.get("proven"),
-            grid=metadata.get("grid", ()),
-        )
+            refuse(f"{owner.__name__}.{item.name}", declaration.kind, allowed, _DECLARE)
+        parameters[item.name] = declaration.named(item.name, _python_help(owner))
     return parameters
 
 

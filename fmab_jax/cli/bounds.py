@@ -21,9 +21,12 @@ from fmab_jax.parameters import parameters_of
 
 if TYPE_CHECKING:
     from fmab_jax.algorithms.base import Algorithm
+    from fmab_jax.algorithms.families.paper import PaperElimination
     from fmab_jax.analysis.theory import Bounds
+    from fmab_jax.records.problem import Problem
     from fmab_jax.sampling.shapes import Record
 
+_EXAMPLES = ("--agents 5 --arms 10", "--horizon 1e6 --arms 10")
 _LEGEND = """\
 Numbers of the table are upper bounds. Regret is expected, summed over agents;
 it is the sum of its four parts; where that is more than agents x slots x
@@ -56,7 +59,13 @@ def command(words: list[str]) -> Command:
     fields = ("horizon", "means", "root_seed", *parameters_of(RandomProblem))
     owners = _list_algorithms()
     return study_options.build_command(
-        "fmab bounds", words, Options, allow_lists=False, owners=owners, fields=fields
+        "fmab bounds",
+        words,
+        Options,
+        allow_lists=False,
+        owners=owners,
+        fields=fields,
+        examples=_EXAMPLES,
     )
 
 
@@ -79,37 +88,17 @@ def execute(call: Call[Options]) -> None:
 
     from fmab_jax.algorithms.families.paper import PaperElimination
     from fmab_jax.analysis import theory, words
-    from fmab_jax.errors import refuse
+    from fmab_jax.cli.tables import print_rows
     from fmab_jax.parts.instances import TIE
-    from fmab_jax.parts.per_agent import write_numbers
     from fmab_jax.parts.rewards import Bernoulli
     from fmab_jax.sweeps import grid, study_file
 
-    document = study_options.build_document(call.options, [call.algorithm], call.typed)
+    document = study_options.build_document(call.values, [call.algorithm])
     study = study_file.build_study(document | {"seeds": 1, "times": 1})
     config = study.points[0].config
-    algorithm = config.algorithm
+    algorithm, problem = config.algorithm, config.problem
     assert isinstance(algorithm, PaperElimination)
-    for name, value, usual in (
-        ("scale", algorithm.scale, 1.0),
-        ("trim", algorithm.trimmed_share, 0.0),
-    ):
-        if value != usual:
-            refuse(name, value, f"{usual:g} for the theorems", "leave it out")
-    by_agent = algorithm.epsilon_message
-    if isinstance(by_agent, tuple):
-        refuse("epsilon_message", write_numbers(by_agent), "one number for the theorems", "drop it")
-    problem = config.problem
-    if problem.presence is not None:
-        allowed = "left out: theorems are about agents that are all present"
-        refuse("presence", problem.presence.text(), allowed, "use fmab run")
-    if problem.world is not None:
-        allowed = "left out: no theorem covers means that change"
-        refuse("world", problem.world.text(), allowed, "use fmab run")
-    if not 0.0 <= problem.rewards.low <= problem.rewards.high <= 1.0:
-        text = ":".join(map(str, problem.rewards.describe().values()))
-        allowed = "a law of rewards in [0, 1] for the theorems"
-        refuse("rewards", text, allowed, "leave it out for bernoulli")
+    _refuse_uncovered(algorithm, problem)
     instance = problem if problem.means is not None else problem.fixed(0, study.root_seed)
     means = np.asarray(instance.means).mean(axis=0)
     gaps = means.max() - means
@@ -123,25 +112,37 @@ def execute(call: Call[Options]) -> None:
         bound(gaps, config.exchange, config.horizon, epsilon, **settings)
         for bound in (theory.bounds, theory.closed_form)
     ]
-    results = xr.Dataset(attrs=grid.build_attributes(study))
-    print(
-        ", ".join([*words.list_facts(results, leaks=True), f"smallest gap {smallest:.4g}"]) + "\n"
-    )
-    table = [["", "epoch by epoch", "closed form"]]
-    for name, values in _build_rows(columns):
-        marks = (" (capped)" * (name == "regret" and _is_capped(bound)) for bound in columns)
-        table.append(
-            [name, *(_format_bound(v) + mark for v, mark in zip(values, marks, strict=True))]
-        )
-    # Two blanks separate even the longest numbers.
-    width = max(20, *(2 + len(cell) for row in table for cell in row[1:]))
-    for name, *cells in table:
-        print(f"{name:<24}" + "".join(f"{cell:>{width}}" for cell in cells))
+    facts = words.list_facts(xr.Dataset(attrs=grid.build_attributes(study)), leaks=True)
+    print(", ".join([*facts, f"smallest gap {smallest:.4g}"]) + "\n")
+    print_rows(("", "epoch by epoch", "closed form"), _build_rows(columns))
     if instance.homogeneous and isinstance(problem.rewards, Bernoulli):
         alone = config.exchange.alone
         least = theory.lai_robbins(means, config.horizon, instance.agents, alone=alone)
-        print(f"\n{_YARDSTICK.format(_format_bound(least))}")
-    print(f"\n{_LEGEND}")
+        print(_YARDSTICK.format(_format_bound(least)) + "\n")
+    print(_LEGEND)
+
+
+def _refuse_uncovered(algorithm: PaperElimination, problem: Problem) -> None:
+    """Refuses what no theorem is about."""
+    from fmab_jax.errors import refuse
+    from fmab_jax.parts.per_agent import write_numbers
+
+    by_agent, law = algorithm.epsilon_message, problem.rewards
+    allowed = "left out: theorems are about agents that are all present, and means that stay"
+    if algorithm.scale != 1.0:
+        refuse("scale", algorithm.scale, "1 for the theorems", "leave it out")
+    if algorithm.trimmed_share:
+        refuse("trim", algorithm.trimmed_share, "0 for the theorems", "leave it out")
+    if isinstance(by_agent, tuple):
+        allowed = "one number for the theorems"
+        refuse("epsilon_message", write_numbers(by_agent), allowed, "drop it")
+    if problem.presence is not None:
+        refuse("presence", problem.presence.text(), allowed, "use fmab run")
+    if problem.world is not None:
+        refuse("world", problem.world.text(), allowed, "use fmab run")
+    if not 0.0 <= law.low <= law.high <= 1.0:
+        text = ":".join(map(str, law.describe().values()))
+        refuse("rewards", text, "a law of rewards in [0, 1] for the theorems", "leave it out")
 
 
 def _format_bound(value: float) -> str:
@@ -150,19 +151,23 @@ def _format_bound(value: float) -> str:
     return write_short(value) if value < 1e15 else "unbounded"
 
 
-def _is_capped(bounds: Bounds) -> bool:
-    """Returns whether the trivial bound on regret is below the sum of its parts."""
+def _format_regret(bounds: Bounds) -> str:
+    """Formats the bound on regret; says whether the trivial bound is below the sum of its parts."""
     parts = (value for name, value in bounds._asdict().items() if name.startswith("regret_"))
-    return bounds.regret < (1 - 1e-9) * sum(parts)
+    is_capped = bounds.regret < (1 - 1e-9) * sum(parts)
+    return _format_bound(bounds.regret) + " (capped)" * is_capped
 
 
-def _build_rows(columns: list[Bounds]) -> list[tuple[str, list[float]]]:
+def _build_rows(columns: list[Bounds]) -> list[list[str]]:
     """Returns a row for each bound, and for each meter of a bound by meter."""
     rows = []
     for field in columns[0]._fields:
         name, values = field.replace("_", " "), [getattr(bound, field) for bound in columns]
-        if field == "links":
-            rows += [(f"{name}, {meter}", [v[meter] for v in values]) for meter in values[0]]
+        if field == "regret":
+            rows.append([name, *map(_format_regret, columns)])
+        elif field == "links":
+            for meter in values[0]:
+                rows.append([f"links, {meter}", *(_format_bound(v[meter]) for v in values)])
         else:
-            rows.append((name, values))
+            rows.append([name, *map(_format_bound, values)])
     return rows

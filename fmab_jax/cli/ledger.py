@@ -19,9 +19,10 @@ from typing import ClassVar
 from fmab_jax.cli import study_options
 from fmab_jax.cli.options import Call, Command, option
 from fmab_jax.cli.tables import print_rows
-from fmab_jax.parameters import UNSET, Real, Whole, parameters_of
+from fmab_jax.parameters import Real, Whole
 from fmab_jax.parts.presences import Presence, PresenceOf
 
+_EXAMPLES = ("--agents 5", "--agents 5 --rewards 10")
 _LEGEND = """\
 epsilon       without delta; up to delta = {delta} in the next column
 rho, mu       of zero-concentrated and of Gaussian differential privacy
@@ -52,7 +53,9 @@ class Options:
 
 def command(words: list[str]) -> Command:
     """Builds the command of some words."""
-    return study_options.build_command("fmab ledger", words, Options, allow_lists=False, fields=())
+    return study_options.build_command(
+        "fmab ledger", words, Options, allow_lists=False, fields=(), examples=_EXAMPLES
+    )
 
 
 def execute(call: Call[Options]) -> None:
@@ -62,13 +65,10 @@ def execute(call: Call[Options]) -> None:
     from fmab_jax.parts.mechanisms import MECHANISMS
 
     options, owner = call.options, call.algorithm
-    values = {name: getattr(options, name) for name in parameters_of(owner)}
+    params = dict(call.values)
     # A message has a delta only if its noise needs one.
-    mechanism = values.get("mechanism", UNSET)
-    if mechanism is UNSET or MECHANISMS.parse(mechanism, "mechanism").pure:
-        values["delta"] = UNSET
-    names = parameters_of(owner)
-    params = {n: value for n, value in values.items() if n in names and value is not UNSET}
+    if "mechanism" in params and not MECHANISMS.parse(params["mechanism"], "mechanism").pure:
+        params["delta"] = options.delta
     algorithm = owner(**study_options.add_suggestions(owner, params))
     agents = owner.usual_agents if options.agents is None else options.agents
     rows = privacy_ledger(

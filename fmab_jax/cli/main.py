@@ -10,13 +10,12 @@ import shlex
 import signal
 import sys
 import threading
-import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from fmab_jax import __version__, cli
 from fmab_jax.cli.messages import quieten_jax
@@ -102,8 +101,8 @@ def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
         gc.set_threshold(100_000, 20, 100)
     try:
         module, command = find(words)
-        options, typed = parse(command)
-        call = Call(options, command, words, typed, [], [])
+        options, values = parse(command)
+        call = Call(options, command, words, values, [], [])
         calls.append(call)
         if ours:
             if isinstance(sys.stdout, io.TextIOWrapper):
@@ -154,11 +153,8 @@ def _describe_plugin_error(error: BaseException) -> str:
     """Returns the line for an error of a plug-in; "" for other errors."""
     plugins = sys.modules.get("fmab_jax.parts.plugins")
     file = plugins.plugin_of(error) if plugins and is_user_error(error) else ""
-    return (
-        f"{file}: must return, not end in {describe_error(error)}{locate_error(error)}"
-        if file
-        else ""
-    )
+    line = f"{file}: must return, not end in {describe_error(error)}{locate_error(error)}"
+    return line if file else ""
 
 
 def _describe_variable_error(error: BaseException) -> str:
@@ -231,26 +227,10 @@ def _use_compilation_cache() -> None:
     from fmab_jax.run.cache import use_compilation_cache
 
     try:
-        folder = use_compilation_cache()
+        use_compilation_cache()
     except Refusal as error:
         import jax
 
         jax.config.update("jax_compilation_cache_dir", None)
         if error.field.startswith("JAX_"):
             _fail(0, f"{error}; until then programs are compiled in every run")
-        return
-    show_warning = warnings.showwarning
-
-    def show_in_a_line(message: Warning | str, *rest: Any, **options: Any) -> None:
-        failure = re.search(
-            r"(read|writ)ing persistent compilation cache entry for '(.+?)'", str(message)
-        )
-        if failure is None:
-            show_warning(message, *rest, **options)
-        elif failure[1] == "read":
-            files = f"{shlex.quote(str(folder))}/{failure[2]}-*-cache"
-            _fail(0, f"a kept program is damaged and compiled anew; delete {files}")
-        else:
-            _fail(0, f"{folder}: a program cannot be kept here; free its disk, or delete it")
-
-    warnings.showwarning = show_in_a_line

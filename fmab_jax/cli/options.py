@@ -1,7 +1,7 @@
-"""Options: declared by dataclasses, parsed from words, refused in one line.
+"""Options: declared by dataclasses and parameters, parsed from words, refused in one line.
 
-A command declares its options as a dataclass; the parameters of an algorithm become options too.
-The package checks values, not this module, which does not need JAX.
+A command declares its own options as a dataclass. The parameters of algorithms and studies become
+options too; the package checks their values, not this module, which does not need JAX.
 """
 
 from __future__ import annotations
@@ -22,17 +22,39 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
 
 from fmab_jax.errors import PlainText, PythonHelp, Refusal, did_you_mean, parse_number
-from fmab_jax.parameters import UNSET, Flag, Kind, Parameter, Real, Unset, Whole
+from fmab_jax.parameters import UNSET, Flag, Kind, Parameter, Real, Whole
 
 if TYPE_CHECKING:
     from fmab_jax.algorithms.base import Algorithm
 
 _TEXT = Kind[str]()
-Options = TypeVar("Options")
+OwnOptions = TypeVar("OwnOptions")
 
 
 class Answered(Exception):
     """Help or the version is printed; the command ends."""
+
+
+class Option(NamedTuple):
+    """How an option is parsed and described.
+
+    Attributes:
+        kind: How a value is parsed and checked; a plain `Kind` takes any text.
+        metavar: Placeholder of a value in help.
+        default_text: How help states the default; "" for no default.
+        help: One line.
+        takes_list: Whether several words are its value.
+        is_switch: Whether it is a truth value, which no word follows.
+        is_word: Whether it is positional.
+    """
+
+    kind: Kind
+    metavar: str
+    default_text: str
+    help: str
+    takes_list: bool = False
+    is_switch: bool = False
+    is_word: bool = False
 
 
 class Command(NamedTuple):
@@ -40,9 +62,12 @@ class Command(NamedTuple):
 
     Attributes:
         name: Its name, such as "fmab run cdp".
-        options: Dataclass of its options.
+        options: Dataclass of its own options.
         help: Its description.
         arguments: The words after its name.
+        parameters: Parameters of algorithms, problem and study that are options as well, by option.
+        defaults: Defaults that differ from the parameters' own.
+        lists: Options of parameters that take several values.
         algorithms: The classes of its algorithms, if any.
     """
 
@@ -50,25 +75,28 @@ class Command(NamedTuple):
     options: type
     help: str
     arguments: list[str]
+    parameters: Mapping[str, Parameter] = {}
+    defaults: Mapping[str, object] = {}
+    lists: Collection[str] = ()
     algorithms: tuple[type[Algorithm], ...] = ()
 
 
-class Call(NamedTuple, Generic[Options]):
+class Call(NamedTuple, Generic[OwnOptions]):
     """The call of a command.
 
     Attributes:
-        options: Its options.
+        options: The command's own options.
         command: The command.
         words: All words after ``fmab``.
-        typed: Names of the options in the words, in their order.
-        written: Paths of files that are written and whole; the command adds its own.
+        values: The values of parameters, in the order of the words; a list for several words.
+        files: Paths of files that are written and whole; the command adds its own.
         stores: Folders of sweeps, which keep what is computed; the command adds its own.
     """
 
-    options: Options
+    options: OwnOptions
     command: Command
     words: list[str]
-    typed: list[str]
+    values: dict[str, Any]
     files: list[Path]
     stores: list[str]
 
@@ -117,59 +145,34 @@ def option(
 
     Args:
         default: () for one or more values, a truth value for an option without any.
-        kind: How a value is parsed and checked; a plain `Kind` takes any text.
-        metavar: Placeholder of a value in help.
-        default_text: How help tells the default; "" for the default itself.
+        kind: As in `Option`.
+        metavar: As in `Option`.
+        default_text: How help states the default; "" for the default itself.
         help: Help, instead of the text below the field.
         word: Whether it is positional.
     """
-    metadata = {"kind": kind, "metavar": metavar or kind.metavar, "default_text": default_text}
-    return dataclasses.field(default=default, metadata={**metadata, "help": help, "word": word})
+    is_list, is_switch = isinstance(default, tuple), isinstance(default, bool)
+    text = "" if word or is_switch else default_text or str(default)
+    settings = kind, metavar or kind.metavar, text, help, is_list, is_switch, word
+    return dataclasses.field(default=default, metadata={"option": Option(*settings)})
 
 
-def with_parameters(
-    base: type,
-    tables: Mapping[str, Mapping[str, Parameter]],
-    defaults: Mapping[str, object],
-    several: Collection[str],
-) -> type:
-    """Returns a dataclass with the options of a command and those of parameters.
-
-    Args:
-        base: Dataclass of the command's own options; one in its ``shared`` also sets the delta of a
-            parameter of that name.
-        tables: Parameters by option, in groups; the names are distinct.
-        defaults: Defaults that differ from the parameters' own.
-        several: Options that take several values; their default is then (), else `UNSET`.
-
-    Raises:
-        ValueError: If two parameters, or a parameter and an option, have one name.
-    """
-    names = {field.name for field in dataclasses.fields(base)}
-    fields = []
-    for parameters in tables.values():
-        for name, parameter in parameters.items():
-            if name in getattr(base, "shared", ()) and "mechanism" in parameters:
-                continue  # the command's option sets it, too
-            if name in names:
-                line = f"{name}: must have a name of its own; rename the parameter"
-                raise Refusal.line(line)
-            names.add(name)
-            default = find_default(parameter, defaults)
-            default_text = "" if name in defaults else parameter.default_text
-            if not default_text:
-                default_text = "must be given" if default is UNSET else parameter.kind.text(default)
-            declaration = option(
-                () if name in several else UNSET,
-                kind=parameter.kind,
-                default_text=default_text,
-                help=parameter.help,
-            )
-            fields.append((name, object, declaration))
-    params = dataclasses.make_dataclass("Params", fields, frozen=True, kw_only=True)
-    # The parameters come first.
-    bases = (base, params)
-    return dataclasses.make_dataclass("Options", [], bases=bases, frozen=True, kw_only=True)
+def list_options(command: Command) -> dict[str, Option]:
+    """Returns the options of a command by name, those of parameters first."""
+    options = {}
+    for name, parameter in command.parameters.items():
+        default = find_default(parameter, command.defaults)
+        text = "" if name in command.defaults else parameter.default_text
+        if not text:
+            text = "must be given" if default is UNSET else parameter.kind.text(default)
+        kind, is_list = parameter.kind, name in command.lists
+        is_switch = isinstance(kind, Flag)
+        options[name] = Option(kind, kind.metavar, text, parameter.help, is_list, is_switch)
+    texts = _read_help_texts(command.options)
+    for field in dataclasses.fields(command.options):
+        declared = field.metadata["option"]
+        options[field.name] = declared._replace(help=declared.help or texts[field.name])
+    return options
 
 
 def find_default(parameter: Parameter, defaults: Mapping[str, object]) -> object:
@@ -216,24 +219,6 @@ def answer(name: str, usage: str, text: str) -> None:
     raise Answered
 
 
-class _Switch(argparse.Action):
-    """Sets a truth value: ``--split`` or ``--no-split``; several of them add up."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str, **settings: Any) -> None:
-        flag = option_strings[0]
-        self.several = settings.pop("several")
-        super().__init__([flag, f"--no-{flag[2:]}"], dest, nargs=0, **settings)
-
-    def __call__(
-        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, *values: Any
-    ) -> None:
-        """Sets, or adds, the value."""
-        value, before = values[-1] == self.option_strings[0], getattr(namespace, self.dest, None)
-        if before is not None and not self.several:
-            parser.error(f"{values[-1]}: given with {self.option_strings[value]}; drop one")
-        setattr(namespace, self.dest, [*(before or ()), value] if self.several else value)
-
-
 class Parser(argparse.ArgumentParser):
     """Refuses in one line; argparse would print the usage and exit."""
 
@@ -242,14 +227,9 @@ class Parser(argparse.ArgumentParser):
         raise Refusal.line(f"{message}; see {self.prog} --help")
 
 
-def _build_parser(command: Command) -> argparse.ArgumentParser:
-    """Builds the parser of a command's options; its dataclass holds the defaults."""
-    fields = dataclasses.fields(command.options)
-    words = [
-        field.metadata["metavar"] + "..." * isinstance(field.default, tuple)
-        for field in fields
-        if field.metadata["word"]
-    ]
+def _build_parser(command: Command, options: Mapping[str, Option]) -> argparse.ArgumentParser:
+    """Builds the parser of a command's options."""
+    words = [o.metavar + "..." * o.takes_list for o in options.values() if o.is_word]
     width = min(100, shutil.get_terminal_size().columns)
     parser = Parser(
         prog=command.name,
@@ -263,39 +243,31 @@ def _build_parser(command: Command) -> argparse.ArgumentParser:
     )
     # Numbers such as -1e-3 and -inf are values, not options.
     parser._negative_number_matcher = re.compile(r"-(\.?\d|inf|nan)", re.I)
-    texts = _read_help_texts(command.options)
-    for field in fields:
-        metadata, flag = field.metadata, format_flag(field.name)
-        text = (metadata["help"] or texts[field.name]).replace("%", "%%")
-        settings: dict[str, Any] = {"metavar": metadata["metavar"]}
-        several = isinstance(field.default, tuple)
-        if several:
+    for name, item in options.items():
+        settings: dict[str, Any] = {"metavar": item.metavar}
+        settings["type"] = functools.partial(value_of, item.kind)
+        if item.takes_list:
             settings["nargs"] = "+"
-        if metadata["word"]:
-            flag = field.name
-        elif isinstance(metadata["kind"], Flag) or isinstance(field.default, bool):
-            settings = {"action": _Switch, "several": several}
-        else:
-            settings["type"] = functools.partial(value_of, metadata["kind"])
-        if not metadata["word"] and not isinstance(field.default, bool):
-            text += (
-                f" (default: {(metadata['default_text'] or str(field.default)).replace('%', '%%')})"
-            )
-        parser.add_argument(flag, help=text, **settings)
+        if item.is_switch:
+            settings = {"action": argparse.BooleanOptionalAction}
+        text = item.help + f" (default: {item.default_text})" * bool(item.default_text)
+        flag = name if item.is_word else format_flag(name)
+        parser.add_argument(flag, help=text.replace("%", "%%"), **settings)
     # `main` has already read it; here it is only for help.
     text = "Load algorithms, laws or outputs of one's own; may be given several times."
     parser.add_argument("--plugin", metavar="FILE|MODULE", help=text)
     return parser
 
 
-def parse(command: Command) -> tuple[object, list[str]]:
-    """Parses the words of a command into options, and their names in order.
+def parse(command: Command) -> tuple[Any, dict[str, Any]]:
+    """Parses the words of a command into its own options, and the values of parameters in order.
 
     Raises:
         Refusal: One line for unknown options, missing and surplus values, values out of range.
         Answered: If the words ask for help.
     """
-    parser = _build_parser(command)
+    options = list_options(command)
+    parser = _build_parser(command, options)
     if wants_help(command.arguments):
         parser.print_help()
         raise Answered
@@ -306,21 +278,29 @@ def parse(command: Command) -> tuple[object, list[str]]:
         line = f"{visible(extra[0])}: must stand after an option that takes it"
         raise Refusal.line(f"{line}; see {command.name} --help")
     if extra:
-        names = [field.name.replace("_", "-") for field in dataclasses.fields(command.options)]
+        names = [name.replace("_", "-") for name in options]
         word, otherwise = extra[0].split("=")[0].lstrip("-"), f"see {command.name} --help"
         remedy = did_you_mean(word, names, otherwise, "--{}".format)
         raise Refusal.line(f"{visible(extra[0])}: must be an option of {command.name}; {remedy}")
-    flags = [word.partition("=")[0] for word in words if word.startswith("--")]
+    flags = [re.sub("^--no-", "--", word.split("=")[0]) for word in words if word[:2] == "--"]
     for flag in flags:
         if flags.count(flag) > 1:
             raise Refusal.line(f"{flag}: given twice; write its values after one {flag}")
-    values = {n: tuple(v) if isinstance(v, list) else v for n, v in vars(space).items()}
-    for field in dataclasses.fields(command.options):
-        # Algorithms check their parameters, and lists are checked at use.
-        if field.name in values and not isinstance(field.default, (tuple, bool, Unset)):
-            kind, remedy = field.metadata["kind"], f"see {command.name} --help"
-            kind.check(field.name, values[field.name], remedy)
-    return command.options(**values), list(values)
+    values = vars(space)
+    own = {name: values.pop(name) for name in [*values] if name not in command.parameters}
+    for name, value in own.items():
+        if options[name].takes_list:
+            own[name] = tuple(value)
+        elif not options[name].is_switch:
+            options[name].kind.check(name, value, f"see {command.name} --help")
+    return command.options(**own), values
+
+
+def list_changed(options: Any, skip: Collection[str] = ()) -> dict[str, object]:
+    """Returns a command's own options that differ from their defaults, by name."""
+    names = {field.name: field.default for field in dataclasses.fields(options)}
+    values = {name: getattr(options, name) for name in names if name not in skip}
+    return {name: value for name, value in values.items() if value != names[name]}
 
 
 def _read_help_texts(options: type) -> dict[str, str]:
@@ -371,8 +351,7 @@ def format_refusal(error: Refusal, command: Command | None) -> str:
         remedy = f"see {name} --help"
         error = Refusal(error.field, PlainText(error.value), error.allowed, remedy)
     field = re.sub(r"^(problem|parameters)\.|\[\d+\]$", "", error.field)
-    fields = dataclasses.fields(command.options) if command else ()
-    options = {option.name: option for option in fields}
+    options = list_options(command) if command else {}
     if field not in options:
         return str(error)
     # Shells need quotes only for blanks at the ends; a missing value is left out.
@@ -380,7 +359,7 @@ def format_refusal(error: Refusal, command: Command | None) -> str:
     if error.allowed.startswith("given") and value in ("None", "<not given>"):
         value = ""
     # A positional word has no flag.
-    flag = "" if options[field].metadata["word"] else format_flag(field)
+    flag = "" if options[field].is_word else format_flag(field)
     return f"{flag} {value}".strip() + f": must be {error.allowed}; {remedy}"
 
 

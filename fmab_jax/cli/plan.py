@@ -17,8 +17,9 @@ import os
 import re
 import shlex
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from fmab_jax.cli.options import (
@@ -29,7 +30,6 @@ from fmab_jax.cli.options import (
     option,
     rename_fields,
     value_of,
-    with_parameters,
 )
 from fmab_jax.errors import Refusal, refuse
 from fmab_jax.files import check_path, mark_write, whole_file
@@ -77,18 +77,9 @@ def command(words: list[str]) -> Command:
     from fmab_jax.planning.question import Question
     from fmab_jax.sweeps.subjects import RandomProblem
 
-    fields = []
-    for name, parameter in parameters_of(Question).items():
-        if name != "problem":
-            default = find_default(parameter, {})
-            text = parameter.kind.text(default)
-            kind, help_text = parameter.kind, parameter.help
-            declared = option(default, kind=kind, default_text=text, help=help_text)
-            fields.append((name, object, declared))
-    asked = make_dataclass("Asked", fields, frozen=True, kw_only=True)
-    base = make_dataclass("Base", [], bases=(Options, asked), frozen=True, kw_only=True)
-    options = with_parameters(base, {"problem": parameters_of(RandomProblem)}, {}, ())
-    return Command("fmab plan", options, str(__doc__), words)
+    fields = {name: p for name, p in parameters_of(Question).items() if name != "problem"}
+    parameters = {**parameters_of(RandomProblem), **fields}
+    return Command("fmab plan", Options, str(__doc__), words, parameters)
 
 
 def execute(call: Call[Any]) -> int:
@@ -96,7 +87,7 @@ def execute(call: Call[Any]) -> int:
     from fmab_jax.planning.plan import plan
     from fmab_jax.planning.question import Question
 
-    options = call.options
+    options = _join_options(call)
     if options.out is not None:
         check_path("out", options.out)
         call.stores.append(options.out)
@@ -118,6 +109,15 @@ def execute(call: Call[Any]) -> int:
     with mark_write():
         _write(call, answer)
     return 0 if answer.holds else _UNDECIDED
+
+
+def _join_options(call: Call[Options]) -> Any:
+    """Returns the options of a plan, of its problem and of its question as attributes."""
+    from fmab_jax.sweeps.subjects import RandomProblem
+
+    defaults = {name: find_default(p, {}) for name, p in call.command.parameters.items()}
+    defaults |= dict.fromkeys(parameters_of(RandomProblem), UNSET)
+    return SimpleNamespace(**vars(call.options) | defaults | call.values)
 
 
 def _connect(address: str | None) -> AbstractContextManager[Client | None]:
@@ -200,24 +200,23 @@ def _read_candidates(options: Any, problem: Problem) -> list[Algorithm] | None:
     document = study_file.read_study(options.candidates)
     plain = Problem(agents=problem.agents, arms=problem.arms)
     wanted = {"agents": problem.agents, "arms": problem.arms, "horizon": options.horizon}
-    with study_file.as_toml_errors(document):
-        configs = [point.config for point in study_file.build_study(document).points]
-        for config in configs:
-            studied = config.problem
-            sizes = {"agents": studied.agents, "arms": studied.arms, "horizon": config.horizon}
-            for name, size in sizes.items():
-                if size != wanted[name]:
-                    # A leak is solved for a number of agents.
-                    allowed = f"{wanted[name]} in the study of candidates, as in the plan"
-                    refuse(name, size, allowed, "change the study or the plan")
-            # Errors of means may differ.
-            described = [
-                x.describe() | {"kind": "", "means_error": 0} for x in (studied, problem, plain)
-            ]
-            if described[0] not in described[1:]:
-                allowed = "a study of the plan's problem, or one that states agents and arms alone"
-                refuse("candidates", options.candidates, allowed, "state the same problem in both")
-        return list(dict.fromkeys(config.algorithm for config in configs))
+    configs = [point.config for point in study_file.build_study(document).points]
+    for config in configs:
+        studied = config.problem
+        sizes = {"agents": studied.agents, "arms": studied.arms, "horizon": config.horizon}
+        for name, size in sizes.items():
+            if size != wanted[name]:
+                # A leak is solved for a number of agents.
+                allowed = f"{wanted[name]} in the study of candidates, as in the plan"
+                refuse(name, size, allowed, "change the study or the plan")
+        # Errors of means may differ.
+        described = [
+            x.describe() | {"kind": "", "means_error": 0} for x in (studied, problem, plain)
+        ]
+        if described[0] not in described[1:]:
+            allowed = "a study of the plan's problem, or one that states agents and arms alone"
+            refuse("candidates", options.candidates, allowed, "state the same problem in both")
+    return list(dict.fromkeys(config.algorithm for config in configs))
 
 
 def parse_time(text: str) -> float:
@@ -248,7 +247,7 @@ def write_command(algorithm: Algorithm, problem: Problem, call: Call[Any]) -> st
     """Writes the command that runs a configuration; "" where no words state it."""
     from fmab_jax.sweeps.subjects import RandomProblem
 
-    options, words = vars(call.options), ["fmab", "run", algorithm.name]
+    options, words = vars(_join_options(call)), ["fmab", "run", algorithm.name]
     for name, parameter in parameters_of(type(algorithm)).items():
         value = getattr(algorithm, name)
         if value is UNSET or value == parameter.default:

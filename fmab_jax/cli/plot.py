@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fmab_jax.cli.options import Call, option, rename_fields, visible
+from fmab_jax.cli.options import Call, list_changed, option, rename_fields, visible
 from fmab_jax.cli.study_options import choose_file_name
 from fmab_jax.cli.tables import Reading, open_results, select_cells
 from fmab_jax.errors import Refusal
@@ -84,7 +84,7 @@ def execute(call: Call[Options]) -> None:
     if path is None:
         start = os.path.normpath(options.folder).removesuffix(".nc")
         start = "-".join([start, *[kind] * (kind != "parameter"), *axes])
-        path = choose_file_name(start, options.folder, options, _UNNAMED) + ".png"
+        path = choose_file_name(start, options.folder, list_changed(options, _UNNAMED)) + ".png"
     data = select_cells(open_results(options.folder), options.select)
     with rename_fields(path="out"):
         try:

@@ -16,13 +16,12 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fmab_jax.cli import study_options
-from fmab_jax.cli.options import Call, Command, option, rename_fields
+from fmab_jax.cli.options import Call, Command, list_changed, option, rename_fields
 from fmab_jax.cli.tables import Filtered, Priced, check_columns, print_results
 from fmab_jax.errors import format_quantity, refuse
 from fmab_jax.files import check_path, refuse_taken
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-    from fmab_jax.algorithms.base import Algorithm
     from fmab_jax.sweeps.api import Study
 
 
@@ -73,13 +71,13 @@ def execute(call: Call[Options]) -> None:
     """Runs, prints and writes; every bad value is refused before the first trial."""
     from fmab_jax.sweeps import runner
 
-    options, owners = call.options, call.command.algorithms
+    options = call.options
     with rename_fields(**study_options.FIELD_OPTIONS):
-        _, study = study_options.build_study(options, owners, call.typed)
+        _, study = study_options.build_study(call.values, call.command.algorithms)
         if study.seeds < 2:
             refuse("seeds", study.seeds, "at least 2, for an interval", "fmab sweep takes one")
         kind = _choose_kind(options, study)
-        figure_path, data_path = _choose_paths(options, owners, study)
+        figure_path, data_path = _choose_paths(call, study)
         if options.where or options.columns:
             # A wrong column is refused before the first trial.
             check_columns(runner.outline(study), options)
@@ -121,7 +119,7 @@ def _describe_privacy(frame: pd.DataFrame) -> list[str]:
     """Says whom a table's runs trust, whether actions are bounded, and where the ledger is."""
     trusts = [*dict.fromkeys(filter(None, frame.trust))]
     more = f"; and {len(trusts) - 2} more: fmab show --columns trust" * (len(trusts) > 3)
-    lines = [f"Trusted: {'; '.join(trusts[: 2 if more else 3])}{more}."] if trusts else []
+    lines = [f"Trusts {'; '.join(trusts[: 2 if more else 3])}{more}."] if trusts else []
     if (frame.leak_messages < math.inf).any() and not frame.open_actions.any():
         lines.append("Actions have a bound wherever messages have one.")
     names = " or ".join(dict.fromkeys(frame.algorithm)) or "ALGORITHM"
@@ -162,16 +160,16 @@ def _write_figure(data: xr.Dataset, options: Options, kind: str, path: Path) -> 
     return plots.list_figure_files(figure, path)
 
 
-def _choose_paths(
-    options: Options, owners: Sequence[type[Algorithm]], study: Study
-) -> tuple[Path, Path]:
+def _choose_paths(call: Call[Options], study: Study) -> tuple[Path, Path]:
     """Chooses and checks the paths of figure and results.
 
     Raises:
         Refusal: If the folder is missing or read-only, or a file exists.
     """
-    start = "-".join(["fmab", *(owner.name for owner in owners)])
-    default = study_options.choose_file_name(start, study.hash, options, _UNNAMED)
+    options = call.options
+    start = "-".join(["fmab", *(owner.name for owner in call.command.algorithms)])
+    values = call.values | list_changed(options, _UNNAMED)
+    default = study_options.choose_file_name(start, study.hash, values)
     base = default if options.out is None else re.sub(r"\.(png|nc|txt)$", "", options.out)
     if os.path.isdir(base):
         base = os.path.join(base, default)

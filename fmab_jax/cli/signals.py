@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import os
 import signal
 import socket
@@ -11,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import FrameType
 
 from fmab_jax.files import error_stream, is_writing
@@ -32,26 +30,13 @@ class Stopped(KeyboardInterrupt):
         self.signal = number
 
 
-@dataclass
-class _State:
-    """What the main thread has done about a signal.
-
-    Attributes:
-        has_raised: Whether it raised `Stopped`; a second one would interrupt the cleanup.
-        is_lost: Whether Python dropped that exception.
-    """
-
-    has_raised: bool = False
-    is_lost: bool = False
-
-
 @contextmanager
 def handle_signals(end: Callable[[int], object]) -> Iterator[None]:
     """Makes signals raise `Stopped`, and ends the process if that takes too long.
 
     Python raises between two bytecodes, so not while the main thread compiles a program or runs a
-    batch. It drops what is raised within garbage collection: then `Stopped` is raised once more. A
-    second signal ends the process at once.
+    batch, and drops what is raised within garbage collection. A second signal ends the process at
+    once.
 
     Args:
         end: Prints the last line; called with the number of the signal, in another thread.
@@ -64,24 +49,21 @@ def handle_signals(end: Callable[[int], object]) -> Iterator[None]:
     numbers = [number for number in end_signals if signal.getsignal(number) is not signal.SIG_IGN]
     receiver, sender = socket.socketpair()
     sender.setblocking(False)
-    state = _State()
+    is_stopping = threading.Event()
 
     def stop(number: int, _: FrameType | None) -> None:
-        if not state.has_raised:
-            state.has_raised = True
+        if not is_stopping.is_set():
+            is_stopping.set()
             raise Stopped(number)
 
-    def notice_loss(dropped: sys.UnraisableHookArgs) -> None:
+    def notice_dropped(dropped: sys.UnraisableHookArgs) -> None:
         if not isinstance(dropped.exc_value, Stopped):
             old_hook(dropped)
-            return
-        # Last: another exception could be dropped here.
-        state.is_lost = True
 
-    old_hook, sys.unraisablehook = sys.unraisablehook, notice_loss
+    old_hook, sys.unraisablehook = sys.unraisablehook, notice_dropped
     old_handlers = {number: signal.signal(number, stop) for number in numbers}
     listener = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
-    watch = threading.Thread(target=_watch, args=(receiver, numbers, end, state), daemon=True)
+    watch = threading.Thread(target=_watch, args=(receiver, numbers, end), daemon=True)
     watch.start()
     try:
         yield
@@ -93,21 +75,15 @@ def handle_signals(end: Callable[[int], object]) -> Iterator[None]:
         sender.close()
 
 
-def _watch(
-    receiver: socket.socket,
-    numbers: Collection[int],
-    end: Callable[[int], object],
-    state: _State,
-) -> None:
+def _watch(receiver: socket.socket, numbers: Collection[int], end: Callable[[int], object]) -> None:
     """Waits for a signal, then ends the process after a second signal or a time limit.
 
     Args:
         receiver: Socket that gets the number of every signal, also while the main thread is busy.
         numbers: Numbers of the signals that end the process.
         end: See `handle_signals`.
-        state: Shared with the main thread.
     """
-    first, start, is_resent = 0, 0.0, False
+    first, start = 0, 0.0
     with receiver:
         while True:
             try:
@@ -116,14 +92,10 @@ def _watch(
                 data = b"\0"
             if not data:
                 return
-            is_repeated = data[0] in numbers and first and not is_resent
-            is_resent = is_resent and data[0] not in numbers
+            is_repeated = data[0] in numbers and first
             if data[0] in numbers and not first:
                 first, start = data[0], time.monotonic()
                 receiver.settimeout(0.05)
-            if state.is_lost:
-                state.is_lost, state.has_raised, is_resent = False, False, True
-                _thread.interrupt_main(signal.Signals(first))
             elapsed = time.monotonic() - start
             may_wait = elapsed < (_WRITE_S if is_writing() else _END_S)
             if first and (is_repeated or not may_wait):

@@ -1,4 +1,4 @@
-"""Options of an algorithm and its study, for run, sweep and bounds."""
+"""Options of an algorithm and its study, for run, sweep, bounds and ledger."""
 
 from __future__ import annotations
 
@@ -10,104 +10,108 @@ import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from fmab_jax.cli.options import (
-    Command,
-    answer,
-    choose,
-    find_default,
-    visible,
-    wants_help,
-    with_parameters,
-)
+from fmab_jax.cli.options import Command, answer, choose, find_default, visible, wants_help
 from fmab_jax.errors import Refusal, refuse
 from fmab_jax.parameters import UNSET, Parameter, parameters_of
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
     from fmab_jax.algorithms.base import Algorithm
     from fmab_jax.sampling.shapes import Record
     from fmab_jax.sweeps.api import Study
 
 # Most letters of options in a file name.
 _LONGEST = 120
+_EXAMPLES = ("--agents 5 --arms 10", "--horizon 1e6 --arms 10")
+FIELD_OPTIONS = {"store": "out", "relative": "until", "level": "until_level"}
+"""Options of fields that have another name in the package."""
 
 
 def build_command(
     name: str,
     words: Sequence[str],
-    base: type,
+    options: type,
     *,
     allow_lists: bool = True,
     alternatives: Iterable[str] = (),
     owners: Mapping[str, type[Algorithm]] | None = None,
     fields: Collection[str] | None = None,
     several: bool = False,
+    examples: Sequence[str] = (),
 ) -> Command:
     """Builds a command whose first word names an algorithm, with that algorithm's options.
-
-    With ``several``, the first words name one algorithm each.
 
     Args:
         name: Such as "fmab run".
         words: The words after the command.
-        base: Dataclass of its own options, in a module whose docstring is the command's help.
+        options: Dataclass of its own options, in a module whose docstring is the command's help. An
+            option in its ``shared`` also sets the algorithm's parameter of that name.
         allow_lists: Whether an option takes several values.
         alternatives: Other valid first words, for refusals.
         owners: Algorithms by name; all by default.
         fields: Fields of a study that become options besides the algorithms' parameters, such as
             "horizon"; all by default.
-        several: Whether more than one word may name an algorithm.
+        several: Whether the first words name one algorithm each.
+        examples: Options of examples in help; by default those of the algorithm.
     """
     from fmab_jax.algorithms.base import ALGORITHMS
     from fmab_jax.sweeps.fields import FIELDS
 
     by_name = dict(sorted((ALGORITHMS.by_name() if owners is None else owners).items()))
-    aliases = ALGORITHMS.with_aliases(by_name)
-    first = words[0] if words else None
-    if wants_help(words) and first in (None, "-h", "--help"):
-        width = max(map(len, by_name))
-        algorithm_list = "\n".join(
-            f"  {label:<{width}} {_first_line(owner)}" for label, owner in by_name.items()
-        )
-        text = str(sys.modules[base.__module__].__doc__)
-        answer(
-            name, "ALGORITHM [options]", f"{text}\nAlgorithms, each with --help:\n{algorithm_list}"
-        )
-    if first is not None and first.startswith("-"):
-        first = None  # an option, where the algorithm is missing
-    hint = ", or load an algorithm of your own with --plugin" * bool(first)
+    if words[:1] in ([], ["-h"], ["--help"]) and wants_help(words):
+        _answer_algorithms(name, str(sys.modules[options.__module__].__doc__), by_name)
     count = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
-    names: Sequence[str | None] = words[: max(1, count)] if several and first else [first]
-    choices = [*by_name, *alternatives]
+    names = words[: count if several else min(count, 1)]
+    chosen = _choose_algorithms(name, names, by_name, alternatives)
+    parameters: dict[str, Parameter] = {}
+    lists: set[str] = set()
+    taken = {field.name for field in dataclasses.fields(options)}
+    for table, members in _list_options(chosen, fields).items():
+        for option, parameter in members.items():
+            if option in getattr(options, "shared", ()) and "mechanism" in members:
+                continue
+            if option in taken | {*parameters}:
+                line = f"{option}: must have a name of its own; rename the parameter"
+                raise Refusal.line(line)
+            parameters[option] = parameter
+            is_swept = table != "until" and option not in (*FIELDS, "means_error")
+            if allow_lists and (is_swept or parameter.kind.takes_list):
+                lists.add(option)
+    name = f"{name} {' '.join(map(visible, names))}"
+    text = _describe_algorithm(chosen[0], name, examples or chosen[0].examples or _EXAMPLES)
+    defaults = {"agents": chosen[0].usual_agents}
+    rest = [*words[len(names) :]]
+    return Command(name, options, text, rest, parameters, defaults, lists, tuple(chosen))
+
+
+def _answer_algorithms(name: str, text: str, by_name: Mapping[str, type[Algorithm]]) -> None:
+    """Prints the help of a command without an algorithm."""
+    width = max(map(len, by_name))
+    lines = [f"  {label:<{width}} {_first_line(owner)}" for label, owner in by_name.items()]
+    text = "\n".join([text, "Algorithms, each with --help:", *lines])
+    answer(name, "ALGORITHM [options]", text)
+
+
+def _choose_algorithms(
+    name: str,
+    words: Sequence[str],
+    by_name: Mapping[str, type[Algorithm]],
+    alternatives: Iterable[str],
+) -> list[type[Algorithm]]:
+    """Returns the algorithms that words name, each once."""
+    from fmab_jax.algorithms.base import ALGORITHMS
+
+    aliases, choices = ALGORITHMS.with_aliases(by_name), [*by_name, *alternatives]
+    hint = ", or load an algorithm of your own with --plugin" * bool(words)
+    if not words:
+        choose(None, choices, name, hint, "algorithm")
     chosen = [
-        aliases.get(str(word)) or by_name[choose(word, choices, name, hint, "algorithm")]
-        for word in names
+        aliases.get(word) or by_name[choose(word, choices, name, hint, "algorithm")]
+        for word in words
     ]
-    for word, owner in zip(names, chosen, strict=True):
+    for word, owner in zip(words, chosen, strict=True):
         if chosen.count(owner) > 1:
             raise Refusal.line(f"{word}: must be named once; drop one")
-    owner = chosen[0]
-    name = f"{name} {' '.join(visible(str(word)) for word in names)}"
-    tables = _list_options(chosen, fields)
-    lists = {
-        field
-        for table, parameters in tables.items()
-        for field, parameter in parameters.items()
-        if parameter.kind.takes_list or (table != "until" and field not in (*FIELDS, "means_error"))
-    }
-    defaults = {"agents": owner.usual_agents}
-    options = with_parameters(base, tables, defaults, lists if allow_lists else ())
-    has_random_problem = "arms" in tables["problem"]
-    examples = (owner.examples if allow_lists else ()) or (
-        "--agents 5 --arms 10",
-        "--horizon 1e6 --arms 10",
-    )
-    other = "--agents 5 --runs 1e6" if hasattr(base, "runs") else "--agents 5 --rewards 10"
-    help_text = _describe_algorithm(
-        owner, name, examples if has_random_problem else ("--agents 5", other)
-    )
-    return Command(name, options, help_text, [*words[len(names) :]], tuple(chosen))
+    return chosen
 
 
 def _first_line(owner: type) -> str:
@@ -134,32 +138,33 @@ def _list_options(
     tables = list_tables(owners)
     del tables[""]["algorithm"]
     tables["until"] = {UNTIL_OPTIONS.get(name, name): p for name, p in tables["until"].items()}
+    order = ("parameters", "problem", "", "until")
+    if names is None:
+        return {table: tables[table] for table in order}
     return {
         table: {n: p for n, p in tables[table].items() if table == "parameters" or n in names}
-        if names is not None
-        else tables[table]
-        for table in ("parameters", "problem", "", "until")
+        for table in order
     }
 
 
-def build_document(
-    options: object, owners: Sequence[type[Algorithm]], typed: Sequence[str]
-) -> Record:
+def build_document(values: Record, owners: Sequence[type[Algorithm]]) -> Record:
     """Builds the study file that is equivalent to options.
 
     Args:
-        options: The fields of a study that are options, as attributes.
+        values: The values of a command's parameters; dimensions have their order.
         owners: The algorithms' classes.
-        typed: Names of the typed options; dimensions have their order.
     """
     from fmab_jax.sweeps.subjects import RandomProblem
 
     names, tables = [owner.name for owner in owners], _list_options(owners)
     document: Record = {"algorithm": names if len(names) > 1 else names[0]}
-    values = {table: _collect(options, tables[table], typed) for table in tables}
+    typed = {
+        table: {n: _drop_list(x, members[n]) for n, x in values.items() if n in members}
+        for table, members in tables.items()
+    }
     # Defaults are written out, so that a saved study does not depend on them.
-    document |= values[""] | _list_defaults(tables[""], values[""])
-    problem, parameters = values["problem"], values["parameters"]
+    document |= typed[""] | _list_defaults(tables[""], typed[""])
+    problem, parameters = typed["problem"], typed["parameters"]
     if "means" not in problem:
         usual = {"agents": owners[0].usual_agents}
         problem |= _list_defaults(parameters_of(RandomProblem), problem, usual)
@@ -170,25 +175,16 @@ def build_document(
             refuse("leak", UNSET, allowed, "add --leak 1")
         parameters = complete[0]
     document |= {"parameters": parameters, "problem": problem}
-    until = {p.name: values["until"][n] for n, p in tables["until"].items() if n in values["until"]}
+    until = {tables["until"][n].name: x for n, x in typed["until"].items()}
     return document | ({"until": until} if until else {})
 
 
-def _collect(options: object, parameters: Mapping[str, Parameter], typed: Sequence[str]) -> Record:
-    """Returns the values of options, typed ones first; one value is no list."""
+def _drop_list(value: object, parameter: Parameter) -> object:
+    """Returns the value of an option; one word is no list, except of names."""
     from fmab_jax.sweeps.fields import Names
 
-    names = dict.fromkeys([*(name for name in typed if name in parameters), *parameters])
-    values = {name: getattr(options, name, UNSET) for name in names}
-    collected: Record = {}
-    for name, value in values.items():
-        if value is UNSET or value == ():
-            continue
-        if isinstance(value, tuple):
-            is_one = len(value) == 1 and not isinstance(parameters[name].kind, Names)
-            value = value[0] if is_one else [*value]
-        collected[name] = value
-    return collected
+    is_one = isinstance(value, list) and len(value) == 1
+    return value[0] if is_one and not isinstance(parameter.kind, Names) else value  # type: ignore[index]
 
 
 def _list_defaults(
@@ -215,40 +211,25 @@ def add_suggestions(owner: type[Algorithm], parameters: Record) -> Record:
     return complete
 
 
-def build_study(
-    options: object, owners: Sequence[type[Algorithm]], typed: Sequence[str]
-) -> tuple[Record, Study]:
+def build_study(values: Record, owners: Sequence[type[Algorithm]]) -> tuple[Record, Study]:
     """Builds a document and its study; checks all combinations of values."""
     from fmab_jax.sweeps.api import Study
 
-    document = build_document(options, owners, typed)
+    document = build_document(values, owners)
     study = Study.from_document(document)
     _ = study.points  # refuses inconsistent values
     return document, study
 
 
-FIELD_OPTIONS = {"store": "out", "relative": "until", "level": "until_level"}
-"""Options of fields that have another name in the package."""
-
-
-def choose_file_name(
-    start: str, content: str, options: DataclassInstance, skip: Iterable[str]
-) -> str:
+def choose_file_name(start: str, content: str, values: Mapping[str, object]) -> str:
     """Builds a file name from options: fmab-cdp-epsilon-0.5-1a2b3c4d.
 
     Args:
         start: Start of the name, and the whole name without options.
         content: Identity of the content; another content has another name.
-        options: Options of a command.
-        skip: Options that do not change the results, or that ``start`` contains.
+        values: The options that change the file, by name.
     """
-    fields = [field for field in dataclasses.fields(options) if field.name not in skip]
-    values = {field.name: getattr(options, field.name) for field in fields}
-    words: list[str] = []
-    for field in fields:
-        value = values[field.name]
-        if value != field.default:
-            words += [field.name, *map(str, value if isinstance(value, tuple) else [value])]
-    text = re.sub(r"[^A-Za-z0-9.]+", "-", " ".join(words))[:_LONGEST]
+    words = [str(x) for name, value in values.items() for x in (name, value)]
+    text = re.sub(r"[^A-Za-z0-9.]+", "-", " ".join(words)).strip("-")[:_LONGEST]
     identity = hashlib.sha256(repr((content, values)).encode(errors="surrogatepass")).hexdigest()
     return f"{start}-{text}-{identity[:8]}" if words else start

@@ -38,14 +38,13 @@ from fmab_jax.sweeps.progress import Plan, Progress, describe_workers
 if TYPE_CHECKING:
     import xarray as xr
 
-    from fmab_jax.sampling.shapes import Record
     from fmab_jax.sweeps.api import Study
 
 _MOST_ROWS = 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class Storing:
+class Options:
     """How a sweep is run and where it is kept."""
 
     out: str | None = option(None, metavar="FOLDER", default_text="runs/NAME")
@@ -67,12 +66,7 @@ class Storing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Storing):
-    """What all sweeps share; several values after an option are swept."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FileOptions(Storing):
+class FileOptions(Options):
     """A study file, with the options of how it is run."""
 
     study: str = option(metavar="STUDY.toml", word=True)
@@ -89,26 +83,23 @@ def command(words: list[str]) -> Command:
     )
 
 
-def execute(call: Call[Options | FileOptions]) -> None:
+def execute(call: Call[Options]) -> None:
     """Runs a sweep, prints its table, and says what can be done with it."""
     from fmab_jax.sweeps import cluster, runner, study_file
     from fmab_jax.sweeps.api import Study
 
     options = call.options
-    document: Record = {}
+    is_file = isinstance(options, FileOptions)
     with ExitStack() as stack:
-        stack.enter_context(rename_fields(**study_options.FIELD_OPTIONS))
+        names = {"store": "out"} if is_file else study_options.FIELD_OPTIONS
+        stack.enter_context(rename_fields(**names))
         if isinstance(options, FileOptions):
-            stack.enter_context(study_file.as_toml_errors(document))
-            document |= study_file.read_study(options.study)
+            document = study_file.read_study(options.study)
             study, label = Study.from_document(document), Path(options.study).stem
         else:
-            document, study = study_options.build_study(
-                options, call.command.algorithms, call.typed
-            )
+            document, study = study_options.build_study(call.values, call.command.algorithms)
             # The hash gives each study its own folder, so a repeated command resumes.
-            names = (owner.name for owner in call.command.algorithms)
-            label = "-".join([*names, study.hash[:8]])
+            label = "-".join([*(x.name for x in call.command.algorithms), study.hash[:8]])
         _ = study.points  # refuses inconsistent values
         worker = _worker(options.worker)
         out = os.path.join("runs", label) if options.out is None else options.out
@@ -140,10 +131,10 @@ def execute(call: Call[Options | FileOptions]) -> None:
     if options.plan:
         print(json.dumps({**plan_recorder.plan, "folder": out}))
     if not dry:
-        _print(data, study, out, document)
+        _print(data, study, out)
 
 
-def _print(data: xr.Dataset, study: Study, out: str, document: Record) -> None:
+def _print(data: xr.Dataset, study: Study, out: str) -> None:
     """Prints the table of a sweep, or the number of missing trials."""
     from fmab_jax.run.outputs import is_shipped
 

@@ -112,10 +112,7 @@ class Study(Design):
         Raises:
             ValueError: If it is no study, has an unknown key, or a value is refused.
         """
-        document: Record = {}
-        with study_file.as_toml_errors(document):
-            document |= study_file.read_study(path)
-            return cls.from_document(document)
+        return cls.from_document(study_file.read_study(path))
 
     @classmethod
     def from_document(cls, document: Record) -> Self:

@@ -24,13 +24,12 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fmab_jax.algorithms.base import ALGORITHMS
-from fmab_jax.errors import PlainText, Refusal, abbreviate, did_you_mean, parse_number, refuse
+from fmab_jax.errors import PlainText, abbreviate, did_you_mean, parse_number, refuse
 from fmab_jax.files import check_path, read_input, whole_file
 from fmab_jax.parameters import UNSET, Flag, Kind, Parameter
 from fmab_jax.parts.rewards import LawOf
@@ -43,24 +42,6 @@ from fmab_jax.sweeps.subjects import RANDOM_PROBLEM
 _MAX_BYTES = 1 << 16
 _TABLES = ("problem", "parameters", "until")
 _SAVE = "save the study as a .toml file"
-
-
-@contextmanager
-def as_toml_errors(document: Record) -> Iterator[None]:
-    """Adds the TOML table to a refusal: ``[parameters] epsilon=0: must be ...``.
-
-    Args:
-        document: Content of the file; empty while it is read.
-    """
-    try:
-        yield
-    except Refusal as error:
-        table, _, name = re.sub(r"\[\d+\]$", "", error.field).rpartition(".")
-        if not table and document and name not in document:
-            table = next(
-                (table for table, keys in _list_keys(document).items() if name in keys), ""
-            )
-        raise error.renamed(f"[{table}] {name}") if table in _TABLES else error from None
 
 
 def read_study(path: str | os.PathLike[str]) -> Record:
@@ -266,14 +247,16 @@ def write_words(document: Record) -> list[str]:
 
 
 def _write_option(name: str, value: object, kind: Kind) -> list[str]:
-    """Writes an option with its values; a swept truth value is the flag and its opposite."""
+    """Writes an option with its values."""
     is_list = isinstance(value, (list, tuple))
     values = value if isinstance(value, (list, tuple)) else [value]
     if isinstance(value, Mapping) or (is_list and len(values) < 2 and not isinstance(kind, Names)):
         refuse(name, value, "one value, or several without labels, in words", _SAVE)
     flag = name.replace("_", "-")
     if isinstance(kind, Flag):
-        return [f"--{flag}" if item else f"--no-{flag}" for item in values]
+        if is_list:
+            refuse(name, value, "one truth value in words", _SAVE)
+        return [f"--{flag}" if value else f"--no-{flag}"]
     texts = ["none" if item is None else str(item) for item in values]
     for text in texts:
         if not text or text.startswith("--"):

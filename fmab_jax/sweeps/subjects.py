@@ -184,9 +184,9 @@ def read_problems(means: Any, **settings: Any) -> Problem | dict[str, Problem]:
             refuse("means", path, "distinct values", "a repeated value repeats its configurations")
     for name, value in settings.items():
         if name == "fixed_instance":
-            refuse(f"problem.{name}", value, "left out with means", "the file fixes them")
+            refuse(name, value, "left out with means", "the file fixes them")
         if isinstance(value, list):
-            refuse(f"problem.{name}", value, "one value with means", "give one study for each")
+            refuse(name, value, "one value with means", "give one study for each")
     problems = {path: Problem(check_path("means", path), **settings) for path in paths}
     for path, problem in problems.items():
         # One agent is no federation, so it must be explicit.

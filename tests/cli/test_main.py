@@ -7,7 +7,6 @@ import re
 import shlex
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ import pytest
 import sizes
 import xarray as xr
 from fresh import surroundings
-from jax.experimental.compilation_cache import compilation_cache
 from matplotlib.figure import Figure
 from spoken import number, said
 
@@ -26,8 +24,7 @@ from fmab_jax.algorithms import base
 from fmab_jax.analysis import theory
 from fmab_jax.cli import main as cli
 from fmab_jax.cli import study_options
-from fmab_jax.cli.options import parse
-from fmab_jax.parameters import UNSET
+from fmab_jax.cli.options import Call, parse
 from fmab_jax.plots import parameters
 from fmab_jax.plots.runs import plot_runs, save_figure, select_cells
 from fmab_jax.run import compilation
@@ -39,7 +36,7 @@ COMMANDS = (
     *("bounds", "ledger", "list"),
     "doctor",
     *(f"run {name}" for name in NAMES),
-    *(f"sweep {name}" for name in (*NAMES, "STUDY.toml")),
+    *(f"sweep {name}" for name in ("cdp", "hdp", "STUDY.toml")),
     "bounds ddp",
     "ledger cdp",
 )
@@ -127,21 +124,17 @@ LONG = " ".join(f"0.{number}" for number in range(101, 125))
 # Runs that differ in one option.
 APART = f"""\
 cdp; cdp --participation 0.4 --rounds 3; cdp --participation 0.4001 --rounds 3; hdp; \
-cdp --epsilon 1 2.50; cdp --epsilon-message 5; cdp --epsilon none; cdp --schedule-gap 0.5; \
-cdp --rewards gaussian:0.1 --epsilon none; cdp --rewards gaussian:0.2 --epsilon none; \
-cdp --seeds 20; cdp --root-seed 20; cdp --times 20; cdp --spacing log; cdp --epsilon {LONG}; \
+cdp --epsilon 1 2.50; cdp --seeds 20; cdp --root-seed 20; cdp --times 20; cdp --epsilon {LONG}; \
 cdp --epsilon {LONG} --band pointwise; cdp --epsilon {LONG} --server-price 25; cdp --level 0.9; \
-cdp --peer-price 2; ddp --graph ring; ddp --graph regular-4; hdp --components 20x5:star 50x2; \
-hdp --weights components; cdp --fixed-instance 1; cdp --fixed-instance 11; cdp --means a.csv; \
-cdp --means b.csv; ddp --agents 3 --graph a.txt; ddp --agents 3 --graph ./a.txt"""
+cdp --means a.csv; cdp --means b.csv; ddp --agents 3 --graph a.txt; cdp kl_se --leak 1"""
 
 
 def default_name(words: str) -> str:
     """Returns the name of the figure that a run without --out would write."""
     module, command = cli.find(shlex.split(words))
-    options, typed = parse(command)
-    _, study = study_options.build_study(options, command.algorithms, typed)
-    return module._choose_paths(options, command.algorithms, study)[0].name
+    options, values = parse(command)
+    _, study = study_options.build_study(values, command.algorithms)
+    return module._choose_paths(Call(options, command, [], values, [], []), study)[0].name
 
 
 def test_no_two_different_runs_have_one_name(folder):
@@ -189,12 +182,12 @@ def test_help_describes_and_its_examples_parse(command, folder, capsys):
     for example in examples:
         words = shlex.split(example)
         module, actual = cli.find(words[1:])
-        options = cli.parse(actual)[0]
+        options, values = cli.parse(actual)
         assert words[0] == "fmab" and module.__name__ == f"fmab_jax.cli.{words[1]}"
         assert f"fmab {command.removesuffix(' STUDY.toml')}".strip() in example
         for option in (word for word in words if word.startswith("--") and word != "--plugin"):
             name = option[2:].removeprefix("no-").replace("-", "_")
-            assert getattr(options, name) not in (None, (), UNSET)
+            assert (vars(options) | values)[name] not in (None, ())
     # An option with its placeholder and at once its default: a description lacks.
     assert not re.search(r"--[a-z-]+( [A-Z]+)?[│\s]*\(default", out)
 
@@ -219,11 +212,14 @@ def test_only_results_decide_how_a_run_ends(redirected, status, told, folder):
 
 
 @pytest.mark.parametrize(
-    "words",
-    ["cdp --participation 0.4", "cdp --participation 0.4 --spread 0.5", "ddp --graph ring"]
-    + ["ddp --graph ring --spread 0.5", "single"],
+    ("words", "rounds"),
+    [
+        ("cdp --participation 0.4", 3),
+        ("cdp --participation 0.4 --spread 0.5", None),
+        ("ddp --graph ring --spread 0.5", 3),
+        ("single", None),
+    ],
 )
-@pytest.mark.parametrize("rounds", [None, 3])
 def test_bounds_are_those_of_the_theory(words, rounds, capsys):
     """Would catch bounds of another instance, exchange, budget or horizon than was asked for."""
     options = "--agents 6 --arms 4 --horizon 1e5 --epsilon 0.5 --fixed-instance 3"
@@ -267,36 +263,10 @@ def test_a_dry_run_computes_and_writes_nothing(folder, capsys, monkeypatch):
     assert err.count("\n") == 1 and list(folder.iterdir()) == []
 
 
-def test_a_damaged_program_is_one_line_that_says_what_to_delete(tmp_path, capsys, monkeypatch):
-    """Would catch a raw warning in every run, and a pattern that does not name the file."""
-    folder = tmp_path / "kept programs"
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(folder))
-    # Restored at the end of the test.
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
-    compilation_cache.reset_cache()
-    try:
-        cli._use_compilation_cache()
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-        for damage in (False, True):
-            for file in folder.glob("*-cache") if damage else ():
-                file.write_bytes(b"damaged")
-            jax.clear_caches()
-            capsys.readouterr()
-            jax.jit(lambda x: 3 * x + 1)(1.5)
-            err = capsys.readouterr().err
-            assert bool(err) == damage and err.count("\n") == damage
-        assert err.startswith("fmab: a kept program is damaged and compiled anew; delete ")
-        subprocess.run(["bash", "-c", f"rm {err.split(' delete ')[1]}"], check=True)
-        assert not list(folder.glob("*-cache"))
-    finally:
-        compilation_cache.reset_cache()
-
-
 def test_a_size_of_kept_programs_needs_filelock(tmp_path, capsys, monkeypatch):
     """Would catch a setting with which JAX keeps nothing, and says so with a raw warning."""
     monkeypatch.setitem(sys.modules, "filelock", None)
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
     jax.config.update("jax_compilation_cache_max_size", 10**6)
     cli._use_compilation_cache()
     line = "fmab: JAX_COMPILATION_CACHE_MAX_SIZE=1000000: must be left out where filelock is not "

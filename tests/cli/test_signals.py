@@ -144,14 +144,12 @@ class Garbage:
 
 
 def test_a_signal_within_garbage_collection_stops_in_silence(ended, monkeypatch, capsys):
-    """Would catch a traceback of what Python drops, and a command that goes on or is cut off."""
-    monkeypatch.setattr(signals, "_END_S", math.inf)
+    """Would catch a traceback of what Python drops, and a command that goes on."""
     monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
     garbage = [Garbage(signal.SIGTERM)]
-    with pytest.raises(Stopped) as caught, handle_signals(lambda number: None):
+    with handle_signals(lambda number: None):
         garbage.clear()
         gc.collect()
         wait_for(ended)
-    # What is raised once more is no second signal, which would end the process at once.
-    assert caught.value.signal == signal.SIGTERM and ended == []
+    assert set(ended) == {143}
     assert capsys.readouterr().err == "" and sys.unraisablehook is sys.__unraisablehook__

@@ -188,8 +188,8 @@ def build_call(*words):
 def read_command(command):
     """Returns the configuration that a command runs."""
     _, call = find(shlex.split(command)[1:])
-    options, typed = parse(call)
-    return study_options.build_study(options, call.algorithms, typed)[1].points[0].config.algorithm
+    _, values = parse(call)
+    return study_options.build_study(values, call.algorithms)[1].points[0].config.algorithm
 
 
 LONG = [list(range(0, 60, 3)), list(range(1, 60, 3)), list(range(2, 60, 3))]
