@@ -14,7 +14,7 @@ import sys
 import traceback
 from collections.abc import Callable, Hashable, Iterable, Sized
 from pathlib import Path
-from typing import NoReturn, Self, TypeGuard, cast
+from typing import NoReturn, TypeGuard, cast
 
 import numpy as np
 
@@ -62,22 +62,6 @@ class PlainText(str):
 
     def __repr__(self) -> str:
         return str(self)
-
-
-class PythonHelp(str):
-    """A remedy for Python: the command line names the help of its command instead.
-
-    Attributes:
-        algorithm: Name of the algorithm that the remedy is about; "" for none.
-    """
-
-    algorithm: str
-
-    def __new__(cls, text: str, algorithm: str = "") -> Self:
-        """Makes the remedy; arguments as the attributes."""
-        remedy = super().__new__(cls, text)
-        remedy.algorithm = algorithm
-        return remedy
 
 
 class Refusal(ValueError):

@@ -20,7 +20,6 @@ import numpy as np
 
 from fmab_jax.errors import (
     PlainText,
-    PythonHelp,
     Refusal,
     choice,
     count,
@@ -236,8 +235,7 @@ class Parameter:
             help=self.help or f"{text}.",
             remedy=self.remedy or remedy,
             symbol=text if self.symbol == _FROM_NAME else self.symbol,
-            label=self.label
-            or (text if self.symbol in ("", _FROM_NAME) else f"{text} {self.symbol}"),
+            label=self.label or text + f" {self.symbol}" * (self.symbol not in ("", _FROM_NAME)),
         )
 
     def check(self, value: object) -> object:
@@ -312,7 +310,7 @@ def parameter(
         {'factor': 'w = 3'}
         >>> Wide(factor=0.5)
         Traceback (most recent call last):
-        fmab_jax.errors.Refusal: factor=0.5: must be a number in [1, inf]; see help(Wide)
+        fmab_jax.errors.Refusal: factor=0.5: must be a number in [1, inf]; see the help of wide
     """
     flag("keyword", keyword)
     declared = UNSET if default is dataclasses.MISSING else default
@@ -391,21 +389,9 @@ def _parameters_of(owner: type) -> Mapping[str, Parameter]:
         elif not isinstance(declaration.kind, Kind):
             allowed = "declared with a Kind, such as Real()"
             refuse(f"{owner.__name__}.{item.name}", declaration.kind, allowed, _DECLARE)
-        parameters[item.name] = declaration.named(item.name, _python_help(owner))
+        label = getattr(owner, "name", "") or owner.__name__
+        parameters[item.name] = declaration.named(item.name, f"see the help of {label}")
     return parameters
-
-
-def _python_help(owner: type) -> PythonHelp:
-    return PythonHelp(f"see help({_public_name(owner)})", getattr(owner, "name", ""))
-
-
-def _public_name(owner: type) -> str:
-    """Returns how a user reaches a class: an algorithm of this package by its file's name."""
-    package, _, below = owner.__module__.partition(".")
-    if package != __name__.partition(".")[0]:
-        return owner.__name__
-    file = below.rpartition(".")[2]
-    return f"{package}.{file if below == f'algorithms.{file}' else owner.__name__}"
 
 
 def _infer_kind(owner: type, name: str, hint: object) -> Kind:

@@ -59,7 +59,7 @@ class AdaPUCB(Private, Episodes):
     communication = "nobody: each agent alone"
     trusted = "nobody: no message is sent"
     disjoint = "episodes are disjoint data, each with one noise"
-    examples = ("--agents 20", "--epsilon 0.1 1 --no-kl --kl")
+    examples = ("--agents 20", "--epsilon 0.1 1 --kl")
 
     alpha: float = parameter(NOT_NEGATIVE, "Of the index.", default=3.1)
     kl: bool = parameter(

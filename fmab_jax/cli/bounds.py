@@ -113,7 +113,7 @@ def execute(call: Call[Options]) -> None:
         for bound in (theory.bounds, theory.closed_form)
     ]
     facts = words.list_facts(xr.Dataset(attrs=grid.build_attributes(study)), leaks=True)
-    print(", ".join([*facts, f"smallest gap {smallest:.4g}"]) + "\n")
+    print(", ".join([*facts, f"smallest gap {smallest:.4g}"]))
     print_rows(("", "epoch by epoch", "closed form"), _build_rows(columns))
     if instance.homogeneous and isinstance(problem.rewards, Bernoulli):
         alone = config.exchange.alone
@@ -128,7 +128,6 @@ def _refuse_uncovered(algorithm: PaperElimination, problem: Problem) -> None:
     from fmab_jax.parts.per_agent import write_numbers
 
     by_agent, law = algorithm.epsilon_message, problem.rewards
-    allowed = "left out: theorems are about agents that are all present, and means that stay"
     if algorithm.scale != 1.0:
         refuse("scale", algorithm.scale, "1 for the theorems", "leave it out")
     if algorithm.trimmed_share:
@@ -137,12 +136,15 @@ def _refuse_uncovered(algorithm: PaperElimination, problem: Problem) -> None:
         allowed = "one number for the theorems"
         refuse("epsilon_message", write_numbers(by_agent), allowed, "drop it")
     if problem.presence is not None:
+        allowed = "left out: theorems are about agents that are all present"
         refuse("presence", problem.presence.text(), allowed, "use fmab run")
     if problem.world is not None:
+        allowed = "left out: no theorem covers means that change"
         refuse("world", problem.world.text(), allowed, "use fmab run")
     if not 0.0 <= law.low <= law.high <= 1.0:
         text = ":".join(map(str, law.describe().values()))
-        refuse("rewards", text, "a law of rewards in [0, 1] for the theorems", "leave it out")
+        allowed = "a law of rewards in [0, 1] for the theorems"
+        refuse("rewards", text, allowed, "leave it out for bernoulli")
 
 
 def _format_bound(value: float) -> str:
@@ -151,11 +153,10 @@ def _format_bound(value: float) -> str:
     return write_short(value) if value < 1e15 else "unbounded"
 
 
-def _format_regret(bounds: Bounds) -> str:
-    """Formats the bound on regret; says whether the trivial bound is below the sum of its parts."""
+def _is_capped(bounds: Bounds) -> bool:
+    """Returns whether the trivial bound on regret is below the sum of its parts."""
     parts = (value for name, value in bounds._asdict().items() if name.startswith("regret_"))
-    is_capped = bounds.regret < (1 - 1e-9) * sum(parts)
-    return _format_bound(bounds.regret) + " (capped)" * is_capped
+    return bounds.regret < (1 - 1e-9) * sum(parts)
 
 
 def _build_rows(columns: list[Bounds]) -> list[list[str]]:
@@ -164,7 +165,8 @@ def _build_rows(columns: list[Bounds]) -> list[list[str]]:
     for field in columns[0]._fields:
         name, values = field.replace("_", " "), [getattr(bound, field) for bound in columns]
         if field == "regret":
-            rows.append([name, *map(_format_regret, columns)])
+            cells = [_format_bound(x.regret) + " (capped)" * _is_capped(x) for x in columns]
+            rows.append([name, *cells])
         elif field == "links":
             for meter in values[0]:
                 rows.append([f"links, {meter}", *(_format_bound(v[meter]) for v in values)])

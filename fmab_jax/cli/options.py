@@ -21,7 +21,7 @@ from dataclasses import MISSING
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
 
-from fmab_jax.errors import PlainText, PythonHelp, Refusal, did_you_mean, parse_number
+from fmab_jax.errors import Refusal, did_you_mean, parse_number
 from fmab_jax.parameters import UNSET, Flag, Kind, Parameter, Real, Whole
 
 if TYPE_CHECKING:
@@ -344,12 +344,6 @@ def format_refusal(error: Refusal, command: Command | None) -> str:
         command: The command, whose options it may name; None if there is none yet.
     """
     # A part of a value, such as components[0], belongs to the whole option.
-    remedy = error.remedy
-    if isinstance(remedy, PythonHelp):
-        is_own = command is not None and command.algorithms
-        name = command.name if command and is_own else f"fmab run {remedy.algorithm}"
-        remedy = f"see {name} --help"
-        error = Refusal(error.field, PlainText(error.value), error.allowed, remedy)
     field = re.sub(r"^(problem|parameters)\.|\[\d+\]$", "", error.field)
     options = list_options(command) if command else {}
     if field not in options:
@@ -360,7 +354,7 @@ def format_refusal(error: Refusal, command: Command | None) -> str:
         value = ""
     # A positional word has no flag.
     flag = "" if options[field].is_word else format_flag(field)
-    return f"{flag} {value}".strip() + f": must be {error.allowed}; {remedy}"
+    return f"{flag} {value}".strip() + f": must be {error.allowed}; {error.remedy}"
 
 
 def format_flag(name: str) -> str:

@@ -21,7 +21,7 @@ import numpy as np
 from fmab_jax import __version__
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis.leaks import NOISE, at_leak
-from fmab_jax.errors import did_you_mean, refuse
+from fmab_jax.errors import did_you_mean, flag, refuse
 from fmab_jax.parameters import UNSET, VIEWS, Parameter, parameters_of
 from fmab_jax.parts.exchanges import Exchange
 from fmab_jax.parts.mechanisms import Mechanism
@@ -94,9 +94,10 @@ class Design(StudyFields):
         fast_compile: bool | None = None,
         **values: Any,
     ) -> None:
-        stated = values | {"seeds": seeds}
-        fields: Record = {name: p.check(stated.get(name, p.default)) for name, p in FIELDS.items()}
-        values = {name: value for name, value in values.items() if name not in FIELDS}
+        values |= {"seeds": seeds}
+        fields = {name: p.check(values.pop(name, p.default)) for name, p in FIELDS.items()}
+        if fast_compile is not None:
+            flag("fast_compile", fast_compile)
         seed_list = fields["seeds"] if isinstance(fields["seeds"], np.ndarray) else None
         fields |= {"seed_list": seed_list, "fast_compile": fast_compile}
         if seed_list is not None:

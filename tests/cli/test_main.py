@@ -237,7 +237,7 @@ def test_bounds_are_those_of_the_theory(words, rounds, capsys):
     for place, make in enumerate((theory.bounds, theory.closed_form)):
         actual = make(means.max() - means, table, 10**5, 0.5, **settings)
         for field in ("regret", "rounds", "best_arm_lost", "epsilon_message"):
-            line = re.search(rf"^{field.replace('_', ' ')} +(\S+) +(\S+)$", out, re.M)
+            line = re.search(rf"^ {field.replace('_', ' ')} +(\S+) +(\S+)$", out, re.M)
             assert number(line[place + 1]) == pytest.approx(getattr(actual, field), rel=5e-4)
     # Agents that differ have no such yardstick.
     least = re.search(r"loses about (\S+) or more", out)

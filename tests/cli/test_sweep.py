@@ -170,9 +170,7 @@ def test_export_writes_what_was_swept(eps, capsys):
     "words, start",
     {
         "plot eps": "fmab plot: must be given one of --x, --curves, --pareto; ",
-        "plot eps --x epsilon --pareto": "fmab plot: must be given one of",
         "plot eps --curves --y epsilon": "--y epsilon: must be left out with --curves; drop one",
-        "plot eps --x epsilon --y rounds --hue rounds": "--hue rounds: must be left out",
         "plot eps --x epsilon --hue nothing": "--hue nothing: must be one of epsilon, rounds; ",
         "plot eps --x epsilon": "eps: finals='2 values of rounds': must be one value of every "
         "parameter except epsilon; ... --select rounds=none",
@@ -181,14 +179,11 @@ def test_export_writes_what_was_swept(eps, capsys):
         "one row; ",
         "show eps --sort eps": "--sort eps: must be about columns of the table; ... 'epsilon'?",
         "show eps --select eps=1": "--select eps=1: must be one of epsilon, rounds; ... epsilon?",
-        "show eps --select rounds=3": "--select rounds=3: must be one of none, 2",
         "show eps sum": "sum: must stand after an option that takes it;",
         "export eps x.txt": "x.txt: must be a name ending in .nc, .csv, .parquet",
         "export half x.nc": "half: must be finished; it lacks at least 40 trials",
         f"{GRID.replace('0.5 none', '0.1 0.3')} --out eps": "--epsilon [0.1, 0.3]: must be "
         "[0.5, None], as in the store eps; ",
-        f"{GRID.replace('--agents 4', '--agents 4 5')} --out eps": "--agents [4, 5]: must be 4, as "
-        "in the store eps; ",
         f"{GRID} --keep summary --until 0.1 --until-level 2": "--until-level 2: must be a number ",
         f"{GRID} --root-seed 1 --out eps": "--root-seed 1: must be 0, as in the store eps; "
         "... or allow_changes=['root_seed'] (--allow-changes root_seed)",
@@ -319,8 +314,10 @@ def test_the_plan_is_one_line_of_json(folder, capsys):
 PLAY = "uniform_play --agents 2 --arms 3 --horizon 50 --times 5"
 
 
-@pytest.mark.parametrize("options", ["", "--dry-run", "--plan"])
-@pytest.mark.parametrize("out", ["file/below", "dangling", "kept", "new/below"])
+@pytest.mark.parametrize(
+    ("out", "options"),
+    [("file/below", ""), ("dangling", "--plan"), ("kept", "--dry-run"), ("new/below", "")],
+)
 def test_a_folder_that_cannot_be_written_is_refused_before_a_run(
     out, options, folder, capsys, monkeypatch
 ):

@@ -147,7 +147,7 @@ def test_latex_has_words_for_a_paper(folder, capsys):
 def test_bounds_say_that_they_are_capped(capsys):
     """Would catch parts that add up to more than their whole without a word."""
     out = said(capsys, "bounds cdp --agents 5 --arms 10 --horizon 1e3").out
-    line = next(x for x in out.split("\n") if x.startswith("regret  "))
+    line = next(x for x in out.split("\n") if x.startswith(" regret  "))
     assert line.split()[1:] == ["2,344", "4,328", "(capped)"]
     table = fmab.cdp_mab(1).exchange(5)
     for horizon in (10**3, 10**6):

@@ -59,55 +59,50 @@ def refuse_words(study: fmab.Study) -> str:
     return str(error.value)
 
 
-# What words say, by name.
+# What words and files say beside `DESCRIBED`, by name.
 SAID: dict[str, dict[str, Any]] = {
     "the order of dimensions": {"epsilon": [0.5, 1], "spread": [0, 0.5], "algorithm": "cdp"},
-    "horizons and leaks": {"horizon": [50, 100], "leak": [1, None], "algorithm": "cdp"},
-    "algorithms at a leak": {"algorithm": ["cdp", "kl_se", "dist_dp_se"], "leak": 2},
+    "algorithms at a leak": {"algorithm": ["cdp", "kl_se"], "horizon": [50, 60], "leak": [1, None]},
     "a truth value": {"algorithm": fmab.kl_se(1.0, split=True), "arms": 8},
-    "which seeds": {"algorithm": "ucb1", "seeds": [3, 9, 5]},
-    "slots in log t": {"algorithm": "ucb1", "spacing": "log", "times": 7},
-    "agents one by one": {"algorithm": "ucb1", "sum_agents": False},
-    "a precision": {
-        "algorithm": "ucb1",
-        "keep": "summary",
-        "until": fmab.until_precise(0.3, level=0.9, max_seeds=8),
-    },
-    "outputs": {"algorithm": "ucb1", "outputs": ["fairness"]},
     "epsilon by agent": {"algorithm": "cdp", "epsilon_message": ["1x2,10x2", 1]},
     "a world and absences": {"algorithm": "ucb1", "world": "drifting:3", "presence": None},
     "laws": {"algorithm": "ucb1", "rewards": ["bernoulli", fmab.Gaussian(0.1)]},
-    "a name of a graph": {"algorithm": "ddp", "epsilon": 1, "graph": ["ring", "star"]},
-    "no noise": {"algorithm": "cdp", "epsilon": [None, 1e-3], "agents": 50},
 }
+# Words have no axis of one value, no list of one slot, and no axis of truth values.
+UNSAID = ("defaults that are swept", "one slot", "truth values")
 
 
-@pytest.mark.parametrize("name", SAID)
+@pytest.mark.parametrize("name", [*SAID, *DESCRIBED])
 def test_words_and_a_file_say_the_study(name: str) -> None:
-    """Would catch a field that words lose, another order of dimensions, or a default that counts
-    in one form alone."""
-    values = SMALL | SAID[name]
-    study = fmab.Study(values.pop("algorithm"), **values)
-    assert read_words(study.words()) == study == fmab.Study.read(study.save("s.toml"))
-    assert [axis.name for axis in read_words(study.words()).axes] == [a.name for a in study.axes]
-
-
-def test_words_say_many_studies() -> None:
-    """Would catch a combination of fields that words and options read in different ways."""
-    rng, hashes = random.Random(7), set()
-    for _ in range(40):
-        study = fmab.Study.from_document(draw_document(rng))
-        assert read_words(study.words()) == study
-        hashes.add(study.hash)
-    assert len(hashes) > 30
-    for name in DESCRIBED:
+    """Would catch a field that words lose, another order of dimensions, None as a text, or a
+    default that counts in one form alone."""
+    if name in SAID:
+        values = SMALL | SAID[name]
+        study = fmab.Study(values.pop("algorithm"), **values)
+    else:
         document = {"algorithm": "cdp", **SHARED, **DRAWN, **DESCRIBED[name]}
         study = fmab.Study.from_document(document)
-        # Words have no axis of one value, no list of one slot, and no axis of truth values.
-        if name in ("defaults that are swept", "one slot", "truth values"):
-            assert "must be one " in refuse_words(study)
-        else:
-            assert read_words(study.words()) == study
+    copies = [fmab.Study.read(study.save("s.toml"))]
+    if name in UNSAID:
+        assert "must be one " in refuse_words(study)
+    else:
+        copies.append(read_words(study.words()))
+    for copy in copies:
+        assert copy == study
+        assert [axis.name for axis in copy.axes] == [axis.name for axis in study.axes]
+
+
+def test_words_and_files_say_many_studies() -> None:
+    """Would catch a combination of fields that words and files read in different ways, and a
+    number that loses digits."""
+    rng, hashes = random.Random(7), set()
+    for _ in range(30):
+        study = fmab.Study.from_document(draw_document(rng))
+        copy = fmab.Study.read(study.save("s.toml"))
+        assert read_words(study.words()) == study == copy
+        assert copy.describe() == study.describe()
+        hashes.add(study.hash)
+    assert len(hashes) > 20
 
 
 def test_files_of_means_are_said_by_name() -> None:
@@ -168,16 +163,9 @@ def test_an_edited_file_is_another_study_or_is_refused() -> None:
     Path("t.toml").write_text(text.replace("seeds = 2", "seeds = 3"))
     edited = fmab.Study.read("t.toml")
     assert edited != study and edited.seeds == 3 and edited.points[0].hash == study.points[0].hash
-    for old, new, line in (
-        ("seeds = 2", "sedes = 2", "sedes=2: must be left out: there is no such key; did you mean"),
-        ("[0.5, 1", "[0, 1", "epsilon=0: must be a number in (0, "),
-        ('keep = "curves"', "keep = 3", "keep=3: must be 'curves' or 'summary'; "),
-    ):
-        assert old in text
-        Path("t.toml").write_text(text.replace(old, new))
-        with pytest.raises(Refusal) as error:
-            fmab.Study.read("t.toml")
-        assert str(error.value).startswith(line)
+    Path("t.toml").write_text(text.replace("seeds = 2", "sedes = 2"))
+    with pytest.raises(Refusal, match="^sedes=2: must be left out: there is no such key; did you"):
+        fmab.Study.read("t.toml")
 
 
 def test_a_plug_in_comes_along_in_words() -> None:
@@ -196,21 +184,18 @@ def test_a_plug_in_comes_along_in_words() -> None:
     [
         ({"seeds": "many"}, "seeds='many': must be a whole number in [1, "),
         ({"seeds": [1, 1]}, "seeds=[1, 1]: must be distinct; "),
-        ({"seeds": []}, "seeds=[]: must be not empty; "),
         ({"seeds": [3, 9], "keep": "summary"}, "seeds=[3, 9]: must be a number with keep"),
         ({"root_seed": 2**32}, "root_seed=4294967296: must be a whole number in [0, "),
         ({"sum_agents": 1}, "sum_agents=1: must be True or False; "),
-        ({"keep": "all"}, "keep='all': must be 'curves' or 'summary'; "),
-        ({"spacing": "even"}, "spacing='even': must be 'linear' or 'log'; "),
         ({"until": 0.1}, "until=0.1: must be fmab_jax.until_precise(...) or None; "),
         ({"outputs": "fairness"}, "outputs='fairness': must be a list of outputs; "),
-        ({"dims": ["epsilon"]}, "dims=['epsilon']: must be left out; "),
         ({"dims": "epsilon", "epsilon": [1, 2]}, "dims='epsilon': must be a list of names; "),
         ({"dims": ["agents"], "epsilon": [1, 2]}, "dims=['agents']: must be the names of all"),
         ({"epsilom": 3}, "epsilom=3: must be left out: neither algorithm nor problem takes it; "),
         ({"problem": fmab.Problem.uniform(4, 3)}, "agents=4: must be left out with a Problem; "),
         ({"problem": 3}, "problem=3: must be a Problem, or several; "),
         ({"algorithm": "ucb2"}, "algorithm='ucb2': must be "),
+        ({"fast_compile": "x"}, "fast_compile='x': must be True or False; "),
     ],
 )
 def test_a_wrong_value_is_refused(values: dict[str, Any], line: str) -> None:
