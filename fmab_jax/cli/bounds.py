@@ -5,6 +5,19 @@ best arm is lost, once epoch by epoch and once in the paper's closed form
 (docs/theory.md). Means that are drawn are those of --fixed-instance, seed 0 by
 default.
 
+All numbers are upper bounds. Regret is expected, summed over agents; it is the
+sum of its four parts; where that is more than agents x slots x largest gap, it
+is that: then it is marked as capped.
+  exploration      pulls of worse arms in epochs, on the good event
+  waiting          slots in which messages travel, on the good event
+  commitment       a worse arm played once a round budget is spent
+  failure          probability of the bad event x agents x slots x largest gap
+  rounds           completed on the good event; surely: that budget and T allow
+  links            rounds x links of a round, by meter
+  bad event        probability that a confidence interval fails, for any agent
+  best arm lost    probability that any agent has no best arm left at T
+  epsilon message  N epsilon, what one message leaks (Theorem 1)
+
 Examples:
   fmab bounds cdp --epsilon 0.5 --horizon 1e6
   fmab bounds ddp --graph ring --agents 20 --instance-gap 0.1
@@ -12,11 +25,10 @@ Examples:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fmab_jax.cli import study_options
-from fmab_jax.cli.options import Call, Command
+from fmab_jax.cli.options import Call, Command, NoOptions
 from fmab_jax.parameters import parameters_of
 
 if TYPE_CHECKING:
@@ -27,29 +39,10 @@ if TYPE_CHECKING:
     from fmab_jax.sampling.shapes import Record
 
 _EXAMPLES = ("--agents 5 --arms 10", "--horizon 1e6 --arms 10")
-_LEGEND = """\
-Numbers of the table are upper bounds. Regret is expected, summed over agents;
-it is the sum of its four parts; where that is more than agents x slots x
-largest gap, it is that: then it is marked as capped.
-  exploration      pulls of worse arms in epochs, on the good event
-  waiting          slots in which messages travel, on the good event
-  commitment       a worse arm played once a round budget is spent
-  failure          probability of the bad event x agents x slots x largest gap
-  rounds           completed on the good event; surely: that budget and T allow
-  links            rounds x links of a round, by meter
-  bad event        probability that a confidence interval fails, for any agent
-  best arm lost    probability that any agent has no best arm left at T
-  epsilon message  N epsilon, what one message leaks (Theorem 1)"""
-
 # {} is the number of Lai and Robbins.
 _YARDSTICK = """\
 Every algorithm that is good on all instances loses about {} or more, for
 large T (Lai and Robbins): a yardstick, not a bound at this T."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """What the theorems guarantee, with explicit constants, for one instance."""
 
 
 def command(words: list[str]) -> Command:
@@ -61,7 +54,8 @@ def command(words: list[str]) -> Command:
     return study_options.build_command(
         "fmab bounds",
         words,
-        Options,
+        NoOptions,
+        str(__doc__),
         allow_lists=False,
         owners=owners,
         fields=fields,
@@ -81,7 +75,7 @@ def _list_algorithms() -> dict[str, type[Algorithm]]:
     }
 
 
-def execute(call: Call[Options]) -> None:
+def execute(call: Call[NoOptions]) -> None:
     """Prints the theorems' bounds for one instance."""
     import numpy as np
     import xarray as xr
@@ -118,8 +112,8 @@ def execute(call: Call[Options]) -> None:
     if instance.homogeneous and isinstance(problem.rewards, Bernoulli):
         alone = config.exchange.alone
         least = theory.lai_robbins(means, config.horizon, instance.agents, alone=alone)
-        print(_YARDSTICK.format(_format_bound(least)) + "\n")
-    print(_LEGEND)
+        print(_YARDSTICK.format(_format_bound(least)))
+    print("All numbers of the table are upper bounds: see fmab bounds --help.")
 
 
 def _refuse_uncovered(algorithm: PaperElimination, problem: Problem) -> None:

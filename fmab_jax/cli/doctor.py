@@ -12,18 +12,12 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from fmab_jax.cli.options import Call
+from fmab_jax.cli.options import Call, NoOptions
 from fmab_jax.machine import Share
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """Versions, devices, caches and memory."""
-
-
-def execute(call: Call) -> None:
+def execute(call: Call[NoOptions]) -> None:
     """Prints versions, devices and memory."""
     import jax
 

@@ -30,7 +30,7 @@ for           {rewards}"""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class LedgerOptions:
     """Who sees what of an agent's rewards, and what it leaks."""
 
     shared: ClassVar[tuple[str, ...]] = ("delta",)
@@ -54,11 +54,17 @@ class Options:
 def command(words: list[str]) -> Command:
     """Builds the command of some words."""
     return study_options.build_command(
-        "fmab ledger", words, Options, allow_lists=False, fields=(), examples=_EXAMPLES
+        "fmab ledger",
+        words,
+        LedgerOptions,
+        str(__doc__),
+        allow_lists=False,
+        fields=(),
+        examples=_EXAMPLES,
     )
 
 
-def execute(call: Call[Options]) -> None:
+def execute(call: Call[LedgerOptions]) -> None:
     """Prints the ledger."""
     from fmab_jax.analysis.privacy import privacy_ledger
     from fmab_jax.analysis.words import write_number, write_quantity

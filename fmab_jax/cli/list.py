@@ -11,15 +11,9 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from fmab_jax.cli.options import Call, Command, choose
+from fmab_jax.cli.options import Call, Command, NoOptions, choose
 from fmab_jax.cli.tables import print_rows
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """What can be named, and what it is."""
 
 
 def command(words: list[str]) -> Command:
@@ -29,7 +23,7 @@ def command(words: list[str]) -> Command:
     for word in words[:count]:
         choose(word, kinds, "fmab list", noun="kind")
     name = " ".join(["fmab list", *words[:count]])
-    return Command(name, Options, f"{__doc__}\nKinds: {', '.join(kinds)}.", words[count:])
+    return Command(name, NoOptions, f"{__doc__}\nKinds: {', '.join(kinds)}.", words[count:])
 
 
 def execute(call: Call) -> None:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import NoReturn
+from typing import NoReturn, get_args, get_type_hints
 
 from fmab_jax import __version__, cli
 from fmab_jax.cli.jax_messages import quieten_jax
@@ -203,7 +203,9 @@ def find(words: list[str]) -> tuple[ModuleType, Command]:
             raise Refusal.line(f"--plugin {visible(plugin)}: {line}") from None
     if command := getattr(module, "command", None):
         return module, command(arguments[1:])
-    return module, Command(f"fmab {name}", module.Options, str(module.__doc__), arguments[1:])
+    # The type of the call states the options, such as Call[NoOptions].
+    (options,) = get_args(get_type_hints(module.execute)["call"])
+    return module, Command(f"fmab {name}", options, str(module.__doc__), arguments[1:])
 
 
 def _fail(status: int, line: str) -> int:

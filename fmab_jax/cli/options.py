@@ -17,7 +17,7 @@ import re
 import shutil
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import MISSING
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
 
@@ -33,6 +33,11 @@ OwnOptions = TypeVar("OwnOptions")
 
 class Answered(Exception):
     """Help or the version is printed; the command ends."""
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """A command without options of its own."""
 
 
 class Option(NamedTuple):

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Priced, Filtered):
+class RunOptions(Priced, Filtered):
     """What all runs share."""
 
     band: str = option(
@@ -58,16 +58,16 @@ class Options(Priced, Filtered):
 
 # A figure of more curves would be unreadable; it shows final regret against parameters.
 MOST_CURVES = 28
-# Options that do not change the results.
+# RunOptions that do not change the results.
 _UNNAMED = ("out", "overwrite", "dry_run", "figure", "data", "where", "columns")
 
 
 def command(words: list[str]) -> Command:
     """Builds the command of some words."""
-    return study_options.build_command("fmab run", words, Options, several=True)
+    return study_options.build_command("fmab run", words, RunOptions, str(__doc__), several=True)
 
 
-def execute(call: Call[Options]) -> None:
+def execute(call: Call[RunOptions]) -> None:
     """Runs, prints and writes; every bad value is refused before the first trial."""
     from fmab_jax.sweeps import runner
 
@@ -126,7 +126,7 @@ def _describe_privacy(frame: pd.DataFrame) -> list[str]:
     return [*lines, f"Who sees what, and why: fmab ledger {names}, with the same options."]
 
 
-def _choose_kind(options: Options, study: Study) -> str:
+def _choose_kind(options: RunOptions, study: Study) -> str:
     """Chooses the figure: "curves", "parameter", or "" for none.
 
     Raises:
@@ -146,7 +146,7 @@ def _choose_kind(options: Options, study: Study) -> str:
     return "parameter"
 
 
-def _write_figure(data: xr.Dataset, options: Options, kind: str, path: Path) -> list[Path]:
+def _write_figure(data: xr.Dataset, options: RunOptions, kind: str, path: Path) -> list[Path]:
     """Draws and writes the figure; returns the files."""
     from fmab_jax.plots import runs as plots
 
@@ -160,7 +160,7 @@ def _write_figure(data: xr.Dataset, options: Options, kind: str, path: Path) -> 
     return plots.list_figure_files(figure, path)
 
 
-def _choose_paths(call: Call[Options], study: Study) -> tuple[Path, Path]:
+def _choose_paths(call: Call[RunOptions], study: Study) -> tuple[Path, Path]:
     """Chooses and checks the paths of figure and results.
 
     Raises:

@@ -6,7 +6,6 @@ import dataclasses
 import hashlib
 import inspect
 import re
-import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -30,6 +29,7 @@ def build_command(
     name: str,
     words: Sequence[str],
     options: type,
+    text: str,
     *,
     allow_lists: bool = True,
     alternatives: Iterable[str] = (),
@@ -43,8 +43,9 @@ def build_command(
     Args:
         name: Such as "fmab run".
         words: The words after the command.
-        options: Dataclass of its own options, in a module whose docstring is the command's help. An
-            option in its ``shared`` also sets the algorithm's parameter of that name.
+        options: Dataclass of its own options. An option in its ``shared`` also sets the algorithm's
+            parameter of that name.
+        text: Help of the command without an algorithm.
         allow_lists: Whether an option takes several values.
         alternatives: Other valid first words, for refusals.
         owners: Algorithms by name; all by default.
@@ -58,7 +59,7 @@ def build_command(
 
     by_name = dict(sorted((ALGORITHMS.by_name() if owners is None else owners).items()))
     if words[:1] in ([], ["-h"], ["--help"]) and wants_help(words):
-        _answer_algorithms(name, str(sys.modules[options.__module__].__doc__), by_name)
+        _answer_algorithms(name, text, by_name)
     count = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
     names = words[: count if several else min(count, 1)]
     chosen = _choose_algorithms(name, names, by_name, alternatives)

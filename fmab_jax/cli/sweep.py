@@ -44,7 +44,7 @@ _MOST_ROWS = 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class SweepOptions:
     """How a sweep is run and where it is kept."""
 
     out: str | None = option(None, metavar="FOLDER", default_text="runs/NAME")
@@ -66,7 +66,7 @@ class Options:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileOptions(Options):
+class FileOptions(SweepOptions):
     """A study file, with the options of how it is run."""
 
     study: str = option(metavar="STUDY.toml", word=True)
@@ -77,13 +77,12 @@ def command(words: list[str]) -> Command:
     """Builds the command of an algorithm or of a study file."""
     if words and words[0].endswith(".toml"):
         return Command("fmab sweep", FileOptions, str(__doc__), words)
-    alternatives = ["STUDY.toml"]
     return study_options.build_command(
-        "fmab sweep", words, Options, alternatives=alternatives, several=True
+        "fmab sweep", words, SweepOptions, str(__doc__), alternatives=["STUDY.toml"], several=True
     )
 
 
-def execute(call: Call[Options]) -> None:
+def execute(call: Call[SweepOptions]) -> None:
     """Runs a sweep, prints its table, and says what can be done with it."""
     from fmab_jax.sweeps import cluster, runner, study_file
     from fmab_jax.sweeps.api import Study

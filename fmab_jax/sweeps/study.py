@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources as package_files
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,7 +52,6 @@ _ENGINE = (*cache.ENGINE, "analysis/summary.py")
 _MAX_PADDING = 16
 # Seeds for which a world of one's own is checked.
 _WORLD_SEEDS = 1000
-Owner = TypeVar("Owner")
 
 
 class Point(NamedTuple):
@@ -95,7 +94,7 @@ class Design(StudyFields):
         **values: Any,
     ) -> None:
         values |= {"seeds": seeds}
-        fields = {name: p.check(values.pop(name, p.default)) for name, p in FIELDS.items()}
+        fields: Record = {name: p.check(values.pop(name, p.default)) for name, p in FIELDS.items()}
         if fast_compile is not None:
             flag("fast_compile", fast_compile)
         seed_list = fields["seeds"] if isinstance(fields["seeds"], np.ndarray) else None
@@ -105,8 +104,7 @@ class Design(StudyFields):
             if fields["keep"] != "curves":
                 allowed = "a number with keep='summary'"
                 refuse("seeds", seed_list.tolist(), allowed, "a list is for curves")
-        if fields["until"] is not None:
-            _check_until(fields["until"], fields["keep"], fields["seeds"])
+        _check_until(fields["until"], fields["keep"], fields["seeds"])
         files = _take_files(problem, values)
         problem = read_problems(**files) if files else problem
         if isinstance(problem, Problem) and problem.means is None:
@@ -138,24 +136,18 @@ class Design(StudyFields):
         """The configurations, the last axis fastest; refuses what does not go together."""
         problems: dict[tuple[int, ...], Problem] = {}
         cells = []
-        shared = {"problem", *parameters_of(RandomProblem)}
-        # Of several laws of noise, only those without pure epsilon have a delta.
-        laws = next((axis.values for axis in self.axes if axis.name == "mechanism"), ())
-        is_mixed = len({isinstance(law, Mechanism) and law.pure for law in laws}) > 1
-        if is_mixed and any(axis.name == "delta" for axis in self.axes):
-            allowed = "one value where noise with a pure epsilon is swept as well"
-            refuse("delta", "several", allowed, "give one delta, or leave such noise out")
+        names = {*parameters_of(RandomProblem)}
+        is_mixed = self._sweeps_pure_noise()
         for places in itertools.product(*map(range, self.shape)):
             pairs = [*zip(self.axes, places, strict=True)]
             values = self.settings | {axis.name: axis.values[place] for axis, place in pairs}
             if is_mixed and values["mechanism"].pure:
                 values["delta"] = None
             # Configurations that agree in all parameters of the problem share one problem object.
-            key = tuple(place for axis, place in pairs if axis.name in shared)
+            key = tuple(place for axis, place in pairs if axis.name in {"problem", *names})
             if key not in problems:
-                problems[key] = values["problem"] or _instantiate(RandomProblem, values).problem(
-                    self.root_seed
-                )
+                params = {name: values[name] for name in names if name in values}
+                problems[key] = values["problem"] or RandomProblem(**params).problem(self.root_seed)
             algorithm = values["algorithm"]
             if isinstance(algorithm, type):
                 algorithm = _configure(algorithm, values, problems[key])
@@ -165,23 +157,26 @@ class Design(StudyFields):
         near = max(sizes) <= _MAX_PADDING * min(sizes)
         # A single number of agents needs no padding.
         padding = {n: pad_agents(max(sizes) if near else n) for n in sizes if len(sizes) > 1}
-        outputs = record.to_study(self.outputs)
-        points = tuple(self._point(*cell, padding.get(cell[1].agents), outputs) for cell in cells)
+        points = tuple(self._point(*cell, padding.get(cell[1].agents)) for cell in cells)
         self._check_worlds([point.config for point in points])
         return points
 
+    def _sweeps_pure_noise(self) -> bool:
+        """Returns whether some swept laws of noise have a pure epsilon: they have no delta."""
+        laws = next((axis.values for axis in self.axes if axis.name == "mechanism"), ())
+        is_mixed = len({isinstance(law, Mechanism) and law.pure for law in laws}) > 1
+        if is_mixed and any(axis.name == "delta" for axis in self.axes):
+            allowed = "one value where noise with a pure epsilon is swept as well"
+            refuse("delta", "several", allowed, "give one delta, or leave such noise out")
+        return is_mixed
+
     def _check_worlds(self, configs: Iterable[Config]) -> None:
-        """Checks worlds of one's own for some seeds, before anything is compiled or stored."""
+        """Checks worlds for some seeds, before anything is compiled or stored."""
         seeds = range(self.seeds) if self.seed_list is None else self.seed_list
         few = np.resize(np.array(seeds[:_WORLD_SEEDS]), _WORLD_SEEDS)
         for config in {(x.problem, x.horizon): x for x in configs}.values():
             with refuse_errors(type(config.problem.world)):
                 check_world(config.bound, config.horizon, self.root_seed, few)
-
-    @property
-    def _is_brief(self) -> bool:
-        """Whether a program that compiles fast saves more time than it costs."""
-        return self.until is None and self.seeds * math.prod(self.shape) <= FEW_TRIALS
 
     @functools.cached_property
     def hash(self) -> str:
@@ -219,13 +214,10 @@ class Design(StudyFields):
         }
 
     def _point(
-        self,
-        algorithm: Algorithm,
-        problem: Problem,
-        horizon: int,
-        padded_agents: int | None,
-        outputs: Record,
+        self, algorithm: Algorithm, problem: Problem, horizon: int, padded_agents: int | None
     ) -> Point:
+        # A program that compiles fast saves more time than it costs where trials are few.
+        is_brief = self.until is None and self.seeds * math.prod(self.shape) <= FEW_TRIALS
         config = bind(
             algorithm,
             problem,
@@ -234,43 +226,33 @@ class Design(StudyFields):
             spacing=self.spacing,
             sum_agents=self.sum_agents,
             padded_agents=padded_agents,
-            fast_compile=self._is_brief if self.fast_compile is None else self.fast_compile,
+            fast_compile=is_brief if self.fast_compile is None else self.fast_compile,
             outputs=self.outputs,
         )
+        parts = {name: getattr(problem, name) for name in ("rewards", "world", "presence")}
         description = {
             **algorithm.describe(),
             "problem": describe_problem(problem),
-            "rewards_code": code_of(problem.rewards),
-            **{
-                f"{name}_code": code_of(part)
-                for name, part in (("world", problem.world), ("presence", problem.presence))
-                if part is not None
-            },
+            **{f"{name}_code": code_of(x) for name, x in parts.items() if x is not None},
             "horizon": config.horizon,
             "slots": _hash(config.grid[: config.points].tolist()),
             "root_seed": self.root_seed,
             "sum_agents": self.sum_agents,
             # A user's algorithm may change its exchange without changing its description.
             "exchange": _describe_exchange(config.exchange),
-            **outputs,
+            **record.to_study(self.outputs),
         }
         return Point(description, _hash(description), config)
 
 
 def _configure(owner: type[Algorithm], values: Record, problem: Problem) -> Algorithm:
     """Creates an algorithm; its noise follows from the leak where that is given."""
+    params = {name: values[name] for name in parameters_of(owner) if name in values}
     if "leak" not in values:
-        return _instantiate(owner, values)
-    parameters = {name: values[name] for name in parameters_of(owner) if name in values}
-    view = values.get("view", VIEWS[0])
-    agents, presence = problem.agents, problem.presence
-    return at_leak(owner, values["leak"], agents=agents, view=view, presence=presence, **parameters)
-
-
-def _instantiate(owner: type[Owner], values: Record) -> Owner:
-    """Creates an instance from the values that are parameters of the class."""
-    with refuse_errors(owner):
-        return owner(**{name: values[name] for name in parameters_of(owner) if name in values})
+        with refuse_errors(owner):
+            return owner(**params)
+    where = {"agents": problem.agents, "presence": problem.presence}
+    return at_leak(owner, values["leak"], view=values.get("view", VIEWS[0]), **where, **params)
 
 
 def _take_files(problem: object, values: Record) -> Record:
@@ -363,7 +345,9 @@ def _refuse_twice(names: Iterable[str], values: Record, owner: str) -> None:
             refuse(name, values[name], f"left out with {owner}", f"{owner} has its own")
 
 
-def _check_until(until: Precision, keep: str, seeds: int) -> None:
+def _check_until(until: Precision | None, keep: str, seeds: int) -> None:
+    if until is None:
+        return
     if keep != "summary":
         allowed = "given with keep='summary'"
         refuse("until", until.relative, allowed, "configurations then differ in seeds")
