@@ -251,8 +251,9 @@ def _configure(owner: type[Algorithm], values: Record, problem: Problem) -> Algo
     if "leak" not in values:
         with refuse_errors(owner):
             return owner(**params)
-    where = {"agents": problem.agents, "presence": problem.presence}
-    return at_leak(owner, values["leak"], view=values.get("view", VIEWS[0]), **where, **params)
+    view = values.get("view", VIEWS[0])
+    agents, presence = problem.agents, problem.presence
+    return at_leak(owner, values["leak"], agents=agents, view=view, presence=presence, **params)
 
 
 def _take_files(problem: object, values: Record) -> Record:
