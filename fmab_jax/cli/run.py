@@ -56,7 +56,7 @@ class RunOptions(Priced, Filtered):
     """Write the results."""
 
 
-# A figure of more curves would be unreadable; it shows final regret against parameters.
+# A figure of more curves would be unreadable.
 MOST_CURVES = 28
 # RunOptions that do not change the results.
 _UNNAMED = ("out", "overwrite", "dry_run", "figure", "data", "where", "columns")
@@ -76,7 +76,8 @@ def execute(call: Call[RunOptions]) -> None:
         _, study = study_options.build_study(call.values, call.command.algorithms)
         if study.seeds < 2:
             refuse("seeds", study.seeds, "at least 2, for an interval", "fmab sweep takes one")
-        kind = _choose_kind(options, study)
+        if options.figure:
+            _check_figure(options, study)
         figure_path, data_path = _choose_paths(call, study)
         if options.where or options.columns:
             # A wrong column is refused before the first trial.
@@ -90,8 +91,8 @@ def execute(call: Call[RunOptions]) -> None:
         from fmab_jax.sweeps import exports
 
         call.files.append(exports.export(data, data_path, overwrite=options.overwrite))
-    if kind:
-        call.files.extend(_write_figure(data, options, kind, figure_path))
+    if options.figure:
+        call.files.extend(_write_figure(data, options, figure_path))
     columns = options.columns or None
     frame = print_results(data, options, where=options.where, columns=columns, empty=True)
     print("\n".join(["", *_describe_privacy(frame), ""]))
@@ -126,36 +127,21 @@ def _describe_privacy(frame: pd.DataFrame) -> list[str]:
     return [*lines, f"Who sees what, and why: fmab ledger {names}, with the same options."]
 
 
-def _choose_kind(options: RunOptions, study: Study) -> str:
-    """Chooses the figure: "curves", "parameter", or "" for none.
-
-    Raises:
-        Refusal: If no figure is possible.
-    """
-    if not options.figure:
-        return ""
-    if len(study.points) <= MOST_CURVES:
-        if study.keep == "summary" and options.band == "quantile":
-            remedy = "choose another, keep curves, or add --no-figure"
-            refuse("band", options.band, "of means for a summary", remedy)
-        return "curves"
-    if len(study.shape) > 2:
-        allowed = f"at most {MOST_CURVES}, or along at most two parameters"
-        remedy = "add --no-figure, or use fmab sweep and fmab plot"
-        refuse("configurations", len(study.points), allowed, remedy)
-    return "parameter"
+def _check_figure(options: RunOptions, study: Study) -> None:
+    """Refuses a figure of too many curves, and a band that a summary does not have."""
+    if len(study.points) > MOST_CURVES:
+        remedy = "add --no-figure, and draw the file with fmab plot --x"
+        refuse("configurations", len(study.points), f"at most {MOST_CURVES} in a figure", remedy)
+    if study.keep == "summary" and options.band == "quantile":
+        remedy = "choose another, keep curves, or add --no-figure"
+        refuse("band", options.band, "of means for a summary", remedy)
 
 
-def _write_figure(data: xr.Dataset, options: RunOptions, kind: str, path: Path) -> list[Path]:
+def _write_figure(data: xr.Dataset, options: RunOptions, path: Path) -> list[Path]:
     """Draws and writes the figure; returns the files."""
     from fmab_jax.plots import runs as plots
 
-    settings = {**vars(options), "kind": options.band}
-    if kind == "parameter":
-        # The axis of a figure has more space than its colours.
-        x, *hue = sorted(map(str, data.seeds.dims), key=lambda name: -data.sizes[name])
-        settings |= {"x": x, "hue": hue[0] if hue else None}
-    figure = draw(kind, data, settings)
+    figure = draw("curves", data, {**vars(options), "kind": options.band})
     plots.save_figure(figure, path, overwrite=options.overwrite)
     return plots.list_figure_files(figure, path)
 
