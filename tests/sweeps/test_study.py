@@ -227,7 +227,6 @@ def test_a_graph_that_changes_under_its_name_is_another(tmp_path):
     def made():
         return [
             small("ddp", graph=str(edges), agents=3),
-            small("hdp", components=f"3:{edges}", agents=3),
             small("cdp", fmab.Problem.from_file(means, agents=2), **ALONE),
         ]
 
