@@ -47,6 +47,10 @@ CALLERS = {
 MOVES = {"broadcast_in_dim", "reshape", "squeeze", "transpose", "neg", "gather", "copy"}
 
 
+# Of what a flag changes, these also by default.
+QUICK = ("kl_se split=True", "cdp participation=0.5", "adap_ucb kl=True", "ucb1 pooled=True")
+
+
 def runs():
     """Returns an algorithm and a problem for each way to run what is shipped."""
     for item in fmab.list_algorithms():
@@ -56,7 +60,8 @@ def runs():
         some = [{"participation": 0.5}] if "participation" in known else []
         for more in ({}, *flags, *some):
             name = " ".join([item["name"], *(f"{key}={value}" for key, value in more.items())])
-            yield pytest.param(kind(**given | more), ALIKE, id=name)
+            marks = pytest.mark.slow if more and name not in QUICK else ()
+            yield pytest.param(kind(**given | more), ALIKE, id=name, marks=marks)
     for name in ("cdp", "ddp"):
         yield pytest.param(ALGORITHMS.find(name)(0.5), DIFFER, id=f"{name}, agents differ")
 

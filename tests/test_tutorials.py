@@ -1,7 +1,7 @@
 """The tutorials run as a reader runs them, say what is so, and show what they compute."""
 
+import functools
 import json
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -33,27 +33,18 @@ print(json.dumps({
 }
 
 
-# These compile much. Every test run has the text of docs/own_algorithm.md, and the tests of plans.
-SLOW = ("what_should_i_run", "own_algorithm")
-QUICK = tuple(name for name in tutorials.NAMES if name not in SLOW)
-RUN = [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
+# Each compiles much, in a kernel of its own. Every test run has the code of the pages.
+RUN = [pytest.param(name, marks=pytest.mark.slow) for name in tutorials.NAMES]
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """Returns what gives a tutorial after it ran with few seeds; the quick ones run together."""
-    done = {}
+    """Returns what gives a tutorial after it ran with few seeds."""
 
-    def run(name):
+    @functools.cache
+    def ran(name):
         folder = tmp_path_factory.mktemp(name)
         return tutorials.executed(name, folder, seeds=SEEDS, last=EXPORTS.get(name, ""))
-
-    def ran(name):
-        if name not in done:
-            names = QUICK if name in QUICK else (name,)
-            with ThreadPoolExecutor() as threads:
-                done.update(zip(names, threads.map(run, names), strict=True))
-        return done[name]
 
     return ran
 
@@ -101,6 +92,7 @@ def test_the_committed_code_was_run_in_order(name):
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
 
 
+@pytest.mark.slow
 def test_the_first_comparison_is_that_of_a_paired_t_test(runs):
     """Would catch a difference, interval, p-value or price that the seeds do not give."""
     found = exported(runs, "first_comparison")
@@ -114,6 +106,7 @@ def test_the_first_comparison_is_that_of_a_paired_t_test(runs):
     assert found["leaks"] == pytest.approx([2.0, 2.0])
 
 
+@pytest.mark.slow
 def test_the_decision_is_what_the_rule_gives(runs):
     """Would catch another leak than the least one whose regret is surely at most 10 % larger.
 

@@ -136,7 +136,7 @@ def runs(linucb):
 @pytest.mark.parametrize("name", TWINS)
 def test_policies_are_the_slow_twin_draw_by_draw(name, runs):
     """Would catch contexts, rewards or gaps of another slot or agent, and agents that share one."""
-    for seed in range(6):
+    for seed in range(3):
         world, actual = same_draws(seed), runs[name].regret.values[seed]
         np.testing.assert_allclose(actual, TWINS[name](world), rtol=1e-9, atol=1e-9)
     if name == "linucb":  # contexts of the slot before are seen
@@ -147,12 +147,12 @@ def test_policies_are_the_slow_twin_draw_by_draw(name, runs):
 def test_policies_have_the_law_of_the_slow_twin(name, runs):
     """Would catch contexts of another law than that of the simplex, and numbers drawn twice."""
     rng, slots = np.random.default_rng(0), [19, 49, HORIZON - 1]
-    slow = np.array([TWINS[name](free_draws(rng)) for _ in range(200)])[:, slots]
+    slow = np.array([TWINS[name](free_draws(rng)) for _ in range(120)])[:, slots]
     actual = runs[name].regret.values[:, slots]
     p = [scipy.stats.ks_2samp(x, y).pvalue for x, y in zip(actual.T, slow.T, strict=True)]
     assert min(p) > ALPHA
     if name == "linucb":  # another width is seen
-        other = np.array([play_linucb(free_draws(rng), alpha=4.0) for _ in range(200)])[:, slots]
+        other = np.array([play_linucb(free_draws(rng), alpha=4.0) for _ in range(120)])[:, slots]
         assert scipy.stats.ks_2samp(actual[:, -1], other[:, -1]).pvalue < ALPHA
 
 

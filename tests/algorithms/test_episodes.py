@@ -109,7 +109,7 @@ def play(index, given, gaps, horizon, epsilon, growth, sharing):
 def test_episodes_are_those_of_the_slow_twin_draw_by_draw(name, index, secure):
     """Would catch a noise of another scale, on every agent or on none, an episode of another
     length, one cut at the horizon that is learned of, another index, or sums that are forgotten."""
-    horizon, epsilon, growth, agents, seeds = 700, 0.8, 1.7, 3, 4
+    horizon, epsilon, growth, agents, seeds = 700, 0.8, 1.7, 3, 2
     algorithm = getattr(fmab, name)(epsilon, growth=growth, secure=secure)
     times = np.arange(horizon + 1)
     data = fmab.simulate(algorithm, fmab.Problem(MEANS, agents=agents), horizon, seeds, times=times)
@@ -250,7 +250,7 @@ def pairs(needed, n, noises, epsilon):
             high = -math.log(1 - 1 / (1 / (1 - math.exp(-low)) + 1 - 2 * q))
             actual.append((low, high, n * tilted(q, low, high)))
     low, high, top = np.array(actual).T
-    q = np.linspace(0, 1, 40_001)[1:-1, None]
+    q = np.linspace(0, 1, 10_001)[1:-1, None]
     level = np.log(np.exp(n * tilted(q, low, high) - top).sum(axis=1).max())
     return low, high, top + level
 
@@ -316,7 +316,7 @@ def eliminate(given, gaps, agents, horizon, epsilon, growth, first, *, secure, s
 def test_kl_se_is_that_of_the_slow_twin_draw_by_draw(epsilon, given):
     """Would catch another level, length or exponent, noises that are miscounted, of another scale
     or of too many agents, and arms that are split otherwise."""
-    agents, horizon, seeds, growth, first = 4, 4000, 12, 2.0, 7
+    agents, horizon, seeds, growth, first = 4, 4000, 8, 2.0, 7
     algorithm = fmab.kl_se(epsilon, growth=growth, first=first, **given)
     data = fmab.simulate(algorithm, fmab.Problem(MEANS, agents=agents), horizon, seeds, times=1)
     gaps, ended = MEANS.max() - MEANS, set()

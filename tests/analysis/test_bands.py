@@ -74,7 +74,7 @@ def covers(kind, replications):
     hits = 0
     for _ in range(replications):
         walk = rng.standard_normal((60, 50)).cumsum(axis=1)
-        band = confidence_band(series(walk), 0.95, kind)
+        band = confidence_band(series(walk), 0.95, kind, resamples=2000)
         hits += bool(((band.lower <= 0) & (band.upper >= 0)).all())
     return hits
 

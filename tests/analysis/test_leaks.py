@@ -17,7 +17,6 @@ import fmab_jax as fmab
 from fmab_jax.algorithms.base import ALGORITHMS, Disclosure, Noise, Viewer
 from fmab_jax.analysis import accountant, costs, privacy
 from fmab_jax.analysis.leaks import find_leak, measure_leak
-from fmab_jax.cli.main import main
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import VIEWS, ViewKind
 from fmab_jax.parts.mechanisms.bits import BITS
@@ -42,13 +41,6 @@ def test_exactly_this_leaks_or_the_algorithm_is_refused(name, view):
         assert found is None or found.row is None or math.isinf(found.epsilon)
         return
     assert find_leak(algorithm, 50, view) == pytest.approx(2, rel=1e-9)
-
-
-def test_a_sum_leaks_less_than_its_messages():
-    """Would catch a sum that is counted as a message: 50 noises hide more than one."""
-    message, summed = (fmab.at_leak("kl_se", 2, agents=50, view=v) for v in ("messages", "sum"))
-    assert message.epsilon == 2 and summed.epsilon > 4
-    assert find_leak(message, 50, "sum") < find_leak(message, 50, "messages") == 2
 
 
 def test_a_leak_is_an_axis_and_the_same_runs_as_its_epsilon():
@@ -125,17 +117,6 @@ def test_a_delta_beside_pure_noise_is_refused(make, mechanism):
         assert make(1.0, mechanism=other).settings()["delta"] == "δ = 1e-06"
 
 
-def test_a_delta_beside_pure_noise_is_refused_by_commands_and_sweeps(capsys):
-    """Would catch a sweep over laws none of which has a delta, and a line without its option."""
-    words = "run cdp --epsilon 1 --delta 1e-3 --agents 4 --arms 3 --horizon 100 --seeds 2"
-    assert main(words.split()) == 2
-    line = "fmab: --delta 0.001: must be left out with Laplace noise, whose epsilon needs no delta"
-    assert capsys.readouterr().err.startswith(line)
-    given = {"agents": 4, "arms": 3, "horizon": 100, "seeds": 2, "epsilon": 1.0, "delta": 1e-3}
-    for mechanism in ("laplace", list(PURE)):
-        refuses("^delta=0.001: must be ", fmab.sweep, "cdp", mechanism=mechanism, **given)
-
-
 def test_a_sweep_over_noise_with_and_without_delta_gives_it_to_the_former():
     """Would catch a delta that is refused, or lost, since one of the swept laws needs none."""
     given = {"agents": 4, "arms": 3, "horizon": 10**5, "seeds": 8, "epsilon": 0.2}
@@ -176,44 +157,17 @@ def forge(data, **changes):
     return json.dumps(fields)
 
 
-OTHER_TEXTS = {
-    "no JSON": "what it leaks",
-    "nothing": "",
-    "a number": "3",
-    "a list": "[[]]",
-    "a row that is none": '{"title": "", "rows": [3], "fixes_pulls": true, "waits": true}',
-    "a title alone": '{"title": "KL-SE"}',
-    "too deep": "[" * 10**5,
-}
 MUST = "must be the ledger of a configuration, as results have it; use what a run gives"
 FORGED = [
     ({"epsilon": -1}, r"\[0\].epsilon=-1: must be a number in \[0, inf\]"),
-    ({"epsilon": math.nan}, r"\[0\].epsilon=nan: must be a number in \[0, inf\]"),
-    ({"epsilon": "1"}, r"\[0\].epsilon='1': must be a number"),
-    ({"viewer": "the boss"}, r"\[0\].viewer='the boss': must be 'the server' or "),
     ({"viewer": ["the server"]}, r"\[0\].viewer=\['the server'\]: must be 'the server' or "),
     ({"view": "all"}, r"\[0\].view='all': must be 'messages' or 'sum' or 'actions'"),
     ({"why": None}, r"\[0\]=Disclosure\(.*why=None"),
-    ({"members": 0.5}, r"\[0\].members=0.5: must be a whole number"),
-    ({"is_one_round": "no"}, r"\[0\].is_one_round='no': must be True or False"),
     ({"trust": 1}, "TypeError: "),
-    # These two are seen by the check of types in tests before they are by anybody else.
-    ({"noises": 3}, "Type(Check)?Error: "),
-    ({"noises": ["laplace"]}, "Type(Check)?Error: "),
-    ({"scale": 0}, r"\[0\].noises.scale=0: must be a number in \(0, inf\]"),
     ({"scale": None}, r"\[0\].noises.scale=None: must be a number in \(0, inf\]"),
     ({"number": 0}, r"\[0\].noises.number=0: must be a whole number in \[1, "),
-    ({"number": [1]}, r"\[0\].noises.number=\[1\]: must be a whole number in \[1, "),
-    *(
-        (
-            {"shares": value},
-            r"\[0\].noises.shares=.*: must be \(how many equal shares hide a reward",
-        )
-        for value in (False, 1, [1], {})
-    ),
-    ({"shares": ["a", "b"]}, r"\[0\].noises.shares='b': must be a whole number"),
+    ({"shares": [1]}, r"\[0\].noises.shares=.*: must be \(how many equal shares hide a reward"),
     ({"shares": [3, 2]}, r"\[0\].noises.shares=3: must be a whole number in \[1, 2\]"),
-    ({"shares": [1, 10**20]}, r"\[0\].noises.shares=1.*: must be a whole number"),
 ]
 READERS = (
     lambda data: read_ledger(data.ledger.item()),
@@ -232,14 +186,13 @@ def test_a_forged_ledger_is_refused_in_a_line(noisy, changes, line):
             refuses(rf"^ledger='.*: {MUST} \(.*{line}", read, forged)
 
 
-@pytest.mark.parametrize("what", OTHER_TEXTS)
-def test_another_text_than_a_ledger_is_refused_in_a_line(noisy, what):
+@pytest.mark.parametrize("text", ["what it leaks", "[[]]", '{"title": "KL-SE"}', "[" * 10**5])
+def test_another_text_than_a_ledger_is_refused_in_a_line(noisy, text):
     """Would catch the error of a library of a file that is damaged."""
-    forged = noisy["laplace"].assign_coords(ledger=OTHER_TEXTS[what])
+    forged = noisy["laplace"].assign_coords(ledger=text)
     for read in READERS:
         refuses(f"^ledger='.*: {MUST}", read, forged)
-    for value in (math.nan, 3.0, None, True):
-        refuses(f"^ledger='{value}': {MUST}", read_ledger, value)
+    refuses(f"^ledger='nan': {MUST}", read_ledger, math.nan)
 
 
 def test_a_ledger_without_the_leak_of_its_result_says_nothing(noisy):

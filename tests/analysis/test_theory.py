@@ -143,25 +143,6 @@ def test_budget_spent_on_a_gap_too_large():
         assert oracle.regret_commitment == 0
 
 
-def laplace_pair_tail(t):
-    """Returns P(X + Y >= t) for two Laplace(1) variables."""
-    return (0.5 + t / 4) * math.exp(-t)
-
-
-def test_noise_tail_by_hand():
-    """Catches a tail below the true one, as the paper's is for few agents, and a loose one."""
-    # K = 2, N = 1, T = 100, one epoch: two Laplace variables against 2 sqrt(8 ln 1600) = 15.366.
-    threshold = 2 * math.sqrt(8 * math.log(1600))
-    tilt = (math.sqrt(4 + threshold**2) - 2) / threshold
-    chernoff = math.exp(-tilt * threshold) / (1 - tilt**2) ** 2
-    rewards = 1600.0**-2
-    found = theory.pair_failure(2, 1, 0.3, 100, 1)
-    assert found == near(rewards + chernoff)
-    assert laplace_pair_tail(threshold) < found - rewards < 100 * laplace_pair_tail(threshold)
-    # The tail the paper cites, exp(-a^2 / (8 n)), is below the truth where N < log(8 a r^2 T).
-    assert math.exp(-(threshold**2) / (8 * 2)) < laplace_pair_tail(threshold)
-
-
 def test_union_bound_by_hand():
     """Catches a sum over epochs or arms that misses a term, and one that ignores the noise."""
     # K = 3, T = 1000, three epochs: a = 3 once, then a in {2, 3} with at most T / a values of S.
@@ -197,16 +178,6 @@ def test_each_epochs_noise_by_hand(arms, reporting, horizon, epochs):
     due = [chernoff(arms, reporting, horizon, r) for r in range(1, epochs + 1)]
     assert due[1] > 1e-7 * due[0]
     assert noise == pytest.approx(math.fsum(due), rel=1e-9, abs=0)
-
-
-def test_endless_epochs_by_hand():
-    """Catches a rest of the series that is left out, or is no bound: below 1 / (3 x 1000^3)."""
-    first = math.fsum(r**-4 for r in range(2, 1001))
-    for arms, rest in ((2, 1 / 8), (4, 1 / 8 + 1 / 27 + 1 / 64)):
-        due = (8 * arms * 10.0**4) ** -2 + (first + 1 / 3e9) * rest / (64 * 10**4)
-        assert theory.pair_failure(arms, 5, None, 10**4, 10**6) == near(due)
-        whole = theory.pair_failure(arms, 5, None, 10**4, 1000)
-        assert due - whole == pytest.approx(rest / (64e4 * 3e9), rel=1e-3, abs=0)
 
 
 @pytest.mark.parametrize(
@@ -279,32 +250,6 @@ def test_rounds_against_the_exact_law(means, agents, epsilon, rounds):
     assert found.rounds == rounds <= found.rounds_surely
     ends = elimination_probabilities(means, agents, 2000, epsilon, rounds)
     assert sum(each for each, _ in ends) >= 1 - found.bad_event - 1e-8
-
-
-@pytest.mark.parametrize(
-    ("participation", "epsilon", "rounds", "gap"),
-    [(1.0, None, None, None), (0.5, 0.3, None, None), (0.5, 0.02, 5, None), (1.0, 0.5, 6, 0.3)],
-)
-def test_table_holds_in_every_epoch_of_the_reference(participation, epsilon, rounds, gap):
-    """Catches a worst case of S, C or the active set that a real run exceeds."""
-    agents, horizon, options = 4, 20_000, dict(rounds=rounds, schedule_gap=gap)
-    means = np.tile(MEANS[:6], (agents, 1))
-    server = reference.server(agents, participation)
-    table = theory.epochs(GAPS[:6], server.reporting, horizon, epsilon, **options)
-    own = exchange.server(agents, participation)
-    bound = theory.bounds(GAPS[:6], own, horizon, epsilon, **options)
-    eliminated = 0
-    for seed in range(12):
-        rng = np.random.default_rng(seed)
-        run = reference.run(rng, means, horizon, epsilon, exchange=server, **options)
-        assert run.rounds <= bound.rounds
-        assert run.regret[-1] <= bound.regret
-        for r, epoch in enumerate(run.history):
-            assert table.fewest_pulls[r] <= epoch.pulls_so_far <= table.most_pulls[r]
-            assert epoch.radius <= table.radius[r] * (1 + 1e-12)
-            assert len(epoch.active) <= table.arms[r]
-            eliminated += 6 - len(epoch.active)
-    assert eliminated
 
 
 def configurations():

@@ -422,9 +422,9 @@ SAMPLERS = {
     ),
     "who is heard": lambda k0, k1, *_: heard(k0, k1),
 }
-SEEDS = np.arange(2**32 - 250, 2**32).astype(np.uint32)
+SEEDS = np.arange(2**32 - 100, 2**32).astype(np.uint32)
 RNG = np.random.default_rng(0)
-MEANS, LEFT = RNG.random((250, 24)), RNG.random((250, 24)) < 0.4
+MEANS, LEFT = RNG.random((100, 24)), RNG.random((100, 24)) < 0.4
 # All regimes of the variance; an arm that has left is not pulled.
 PULLS = np.where(LEFT, 0.0, np.resize([7.0, 60.0, 120.0, 3000.0, 1e9], 24))
 BATCH = (SEEDS, MEANS, PULLS)
