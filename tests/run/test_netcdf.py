@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 import pytest
 import xarray as xr
-from refusals import refused, refuses
+from refusals import refuses
 
 import fmab_jax as fmab
 from fmab_jax.files import whole_file
@@ -69,16 +69,8 @@ def test_an_edited_attribute_does_not_load(tmp_path, where):
     refuses("it is damaged: its digest does not fit$", fmab.load, path)
 
 
-@pytest.mark.parametrize(
-    "version, words",
-    [
-        (None, "it is of the first version: read it with the package that wrote it"),
-        (1, "it is 1: read it with the package that wrote it, or run it again"),
-        (6, "it is 6: read it with the package that wrote it"),
-        ("two", "it is two: read it with the package that wrote it"),
-    ],
-)
-def test_a_file_of_another_schema_is_refused_by_name(tmp_path, version, words):
+@pytest.mark.parametrize("version", [None, 1, 6, "two"])
+def test_a_file_of_another_schema_is_refused_by_name(tmp_path, version):
     """Would catch a file whose variables mean something else, read as if they did not."""
     path = fmab.save(result(), tmp_path / "x.nc")
     with h5py.File(path, "r+") as file:
@@ -86,8 +78,8 @@ def test_a_file_of_another_schema_is_refused_by_name(tmp_path, version, words):
         del file.attrs["schema"]
         if version is not None:
             file.attrs["schema"] = version
-    text = refused(fmab.load, path)
-    assert f": must be a result of schema 5; {words}" in text and "\n" not in text
+    words = "of the first version" if version is None else version
+    refuses(f": must be a result of schema 5; it is {words}: read it with the", fmab.load, path)
 
 
 def test_nothing_temporary_is_left_by_an_error(tmp_path):
@@ -113,31 +105,27 @@ def regret_with(**attrs):
 
 
 UNKEPT = {
-    "a NUL": (lambda: result(note="a\0b"), "..."),
-    "half a letter": (lambda: result(note="\ud800"), "..."),
-    "a label with a NUL": (lambda: result().assign_coords(agent=["a", "b\0c"]), "..."),
-    "a list": (lambda: result(note=[1, 2]), "attrs"),
-    "a dictionary": (lambda: result(note={"a": 1}), "attrs"),
-    "a date": (lambda: regret_with(units="days since 2000-01-01"), "regret"),
-    "a scale": (lambda: regret_with(scale_factor=2.0), "regret"),
-    "a value that is none": (lambda: regret_with(_FillValue=0.0), "regret"),
-    "a folder in a dimension": (lambda: result().assign(z=(("a/b",), np.arange(2.0))), "a/b"),
-    "a dimension with a NUL": (lambda: result().assign(z=(("a\0b",), np.arange(2.0))), "..."),
-    "texts of none": (lambda: result().assign(z=(("q",), np.zeros(0, "U3"))), "z"),
-    "objects": (lambda: result().assign(who=("seed", np.array(["a", 1], object))), "who"),
+    "a NUL": result(note="a\0b"),
+    "half a letter": result(note="\ud800"),
+    "a label with a NUL": result().assign_coords(agent=["a", "b\0c"]),
+    "a list": result(note=[1, 2]),
+    "a dictionary": result(note={"a": 1}),
+    "a date": regret_with(units="days since 2000-01-01"),
+    "a scale": regret_with(scale_factor=2.0),
+    "a value that is none": regret_with(_FillValue=0.0),
+    "a folder in a dimension": result().assign(z=(("a/b",), np.arange(2.0))),
+    "a dimension with a NUL": result().assign(z=(("a\0b",), np.arange(2.0))),
+    "texts of none": result().assign(z=(("q",), np.zeros(0, "U3"))),
+    "objects": result().assign(who=("seed", np.array(["a", 1], object))),
 }
 
 
 @pytest.mark.parametrize("what", UNKEPT)
 def test_what_a_file_would_not_give_back_is_not_written(tmp_path, what):
     """Would catch a file that is called damaged, or something else, when it is read."""
-    data, name = UNKEPT[what][0](), UNKEPT[what][1]
-    due = f"data={name}: must be a result that a file gives back as it is; "
-    assert refused(fmab.save, data, tmp_path / "x.nc").startswith(due)
+    line = "data=...: must be a result that a file gives back as it is; drop what you added"
+    refuses(line, fmab.save, UNKEPT[what], tmp_path / "x.nc")
     assert os.listdir(tmp_path) == []
-
-
-SMALL = {"horizon": 10, "seeds": 2, "agents": 2, "arms": 2}
 
 
 @pytest.mark.parametrize("place", [slice(None), [1], 0, 1], ids=str)
