@@ -20,7 +20,7 @@ import fmab_jax as fmab
 from experiments.common import DEMAB
 from fmab_jax.algorithms import base
 from fmab_jax.cli import main, options
-from fmab_jax.run.contract import PROMISES
+from fmab_jax.run.promises import PROMISES
 from fmab_jax.sampling import evidence
 
 ROOT = Path(__file__).parents[1]

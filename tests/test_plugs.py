@@ -38,7 +38,7 @@ from fmab_jax.parts.registry import REGISTRIES
 from fmab_jax.parts.rewards import REWARDS
 from fmab_jax.parts.trials import Outcome, Trial
 from fmab_jax.run import batches, compilation, resources
-from fmab_jax.run.contract import PROMISES
+from fmab_jax.run.promises import PROMISES
 
 FILE = str(Path(plugs.__file__))
 MEANS = np.array([0.9, 0.5, 0.1])
@@ -296,7 +296,7 @@ def test_every_promise_is_broken_by_a_plug_in(monkeypatch):
     """Would catch a promise that nothing looks at: there may be one device, which needs another."""
     assert {promise for _, promise, *_ in BROKEN.values()} == set(PROMISES) - {"devices", "rewards"}
     laws_looked_at = []
-    monkeypatch.setattr(conformance, "check_everywhere", laws_looked_at.append)
+    monkeypatch.setattr(conformance, "check_numbers", laws_looked_at.append)
     fmab.check_algorithm(fmab.ucb1(), PROBLEM, horizon=5, seeds=8)
     assert laws_looked_at == [PROBLEM.rewards]  # tests/parts/test_laws.py: what it finds
     first = jax.devices()[0]

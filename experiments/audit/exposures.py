@@ -24,7 +24,7 @@ from fmab_jax.algorithms.families.episodes import Episodes, EpisodesTrial
 from fmab_jax.elimination import EliminationTrial
 from fmab_jax.parts.exchanges import Exchange, View
 from fmab_jax.records.ledger import describe_viewer
-from fmab_jax.run.contract import refuse_errors
+from fmab_jax.run.promises import refuse_errors
 from fmab_jax.sampling.shapes import PyTree
 
 

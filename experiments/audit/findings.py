@@ -25,7 +25,7 @@ from fmab_jax.analysis.accountant import epsilon_at
 from fmab_jax.errors import count, refuse
 from fmab_jax.records.ledger import describe_viewer
 from fmab_jax.run.configs import build_exchange
-from fmab_jax.run.contract import check_statements
+from fmab_jax.run.promises import check_statements
 from fmab_jax.sampling import keys
 from fmab_jax.sampling.scope import own_settings
 

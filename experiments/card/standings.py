@@ -25,8 +25,8 @@ from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis import theory
 from fmab_jax.errors import Refusal, refuse
 from fmab_jax.run.configs import bind, build_exchange
-from fmab_jax.run.contract import check_statements
 from fmab_jax.run.netcdf import load, save
+from fmab_jax.run.promises import check_statements
 from fmab_jax.sweeps.api import simulate
 
 FILE = suites.FOLDER / "standings.nc"

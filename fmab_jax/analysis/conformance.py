@@ -13,13 +13,13 @@ from jax.tree_util import tree_leaves_with_path
 
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.errors import count, refuse
-from fmab_jax.parts.rewards.contract import check_everywhere
+from fmab_jax.parts.rewards.law_checks import check_numbers
 from fmab_jax.parts.trials import Outcome
-from fmab_jax.parts.worlds.contract import check_world
+from fmab_jax.parts.worlds.world_checks import check_world
 from fmab_jax.records.problem import Problem
 from fmab_jax.run import batches, compilation
 from fmab_jax.run.configs import Config, bind, check_types, pad_agents
-from fmab_jax.run.contract import PROMISES, raise_breach, refuse_errors
+from fmab_jax.run.promises import PROMISES, raise_breach, refuse_errors
 from fmab_jax.run.resources import checked_devices
 from fmab_jax.sampling.curves import MAX_POINTS
 from fmab_jax.sampling.shapes import PyTree
@@ -104,7 +104,7 @@ def check_algorithm(
         same("devices", whole, run([config], 8 * len(devices), tuple(devices)))
     else:
         unchecked["devices"] = " There is one device here."
-    check_everywhere(problem.rewards)
+    check_numbers(problem.rewards)
     if reference is not None:
         _check_law(algorithm, problem, horizon, reference, runs)
     else:

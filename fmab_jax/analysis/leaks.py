@@ -14,7 +14,7 @@ from fmab_jax.parameters import VIEWS, ViewKind, parameters_of
 from fmab_jax.parts.mechanisms import MECHANISMS
 from fmab_jax.parts.mechanisms.laplace import LAPLACE
 from fmab_jax.parts.presences import Presence
-from fmab_jax.run.contract import refuse_errors
+from fmab_jax.run.promises import refuse_errors
 
 NOISE = ("epsilon_message", "epsilon")
 """Parameters that set the noise; the first that an algorithm has is solved for."""

@@ -35,8 +35,8 @@ from fmab_jax.parts.exchanges.table import AGENTS_MAX
 from fmab_jax.parts.presences import PRESENCES, Presence
 from fmab_jax.records.ledger import Disclosure, Noise, describe_viewer
 from fmab_jax.run.configs import build_exchange
-from fmab_jax.run.contract import refuse_errors
 from fmab_jax.run.facts import read_ledger
+from fmab_jax.run.promises import refuse_errors
 from fmab_jax.sampling.binomials import MAX_TRIALS
 
 _CHANGED_ARM = (

@@ -28,7 +28,7 @@ from fmab_jax.parts.presences import Presence, PresenceOf
 from fmab_jax.parts.registry import split_floats
 from fmab_jax.parts.rewards import REWARDS, Bernoulli, LawOf, Ratings
 from fmab_jax.parts.rewards import Law as RewardLaw
-from fmab_jax.parts.rewards.contract import check_law
+from fmab_jax.parts.rewards.law_checks import check_law
 from fmab_jax.parts.worlds import ContextualWorld, World, WorldOf
 from fmab_jax.sampling import keys, normal
 from fmab_jax.sampling.scope import own_settings

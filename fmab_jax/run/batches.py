@@ -19,7 +19,7 @@ from jaxtyping import Array
 
 from fmab_jax.parts.outputs import Output
 from fmab_jax.parts.trials import Outcome
-from fmab_jax.run import compilation, contract, schema
+from fmab_jax.run import compilation, promises, schema
 from fmab_jax.run import outputs as record
 from fmab_jax.run.configs import Config
 from fmab_jax.run.resources import threads
@@ -146,13 +146,13 @@ def _make_batch_runner(
             if pinned is not None:
                 outcome = jax.device_put(outcome, pinned)
             outcome = jax.tree.map(lambda x: np.asarray(x)[: len(seed)], outcome)
-        contract.check_batch(outcome, seed, trials.configs[0].algorithm.name)
+        promises.check_batch(outcome, seed, trials.configs[0].algorithm.name)
         return start, outcome
 
     return run_batch
 
 
-_is_valid = jax.jit(contract.is_valid)
+_is_valid = jax.jit(promises.is_valid)
 
 
 def _gather_on(device: jax.Device, outcome: Outcome) -> Outcome:

@@ -23,7 +23,7 @@ from fmab_jax.errors import refuse
 from fmab_jax.machine import cores, suggest_more_memory
 from fmab_jax.parts.instances import BoundProblem
 from fmab_jax.parts.trials import Outcome, Trial
-from fmab_jax.run import cache, contract, resources
+from fmab_jax.run import cache, promises, resources
 from fmab_jax.run.configs import Program
 from fmab_jax.sampling import keys
 from fmab_jax.sampling.backend import trace_for
@@ -52,12 +52,12 @@ def run_trial(
     """
     key = keys.seed_key(root_seed, seed)
     owner, name = _find_owner(trial)
-    with contract.refuse_errors(type(problem.world or problem.law)):
+    with promises.refuse_errors(type(problem.world or problem.law)):
         instance = problem.draw(key, grid[-1])
-    with contract.refuse_errors(owner, tracing=True):
+    with promises.refuse_errors(owner, tracing=True):
         outcome = trial.run(instance, grid, key)
     has_contexts = instance.contexts is not None
-    return contract.check_outcome(
+    return promises.check_outcome(
         outcome, len(grid), name, trial.accumulators, has_contexts=has_contexts
     )
 
@@ -76,15 +76,15 @@ def run_many_trials(
     if not trial.runs_batches:
         return jax.vmap(run_trial)(trial, problem, grid, root_seed, seed)
     key = jax.vmap(keys.seed_key)(root_seed, seed)
-    with contract.refuse_errors(type(problem.world or problem.law)):
+    with promises.refuse_errors(type(problem.world or problem.law)):
         draw = map_in_blocks(type(problem).draw, problem.rows * problem.arms * problem.segments)
         # A problem without a world reads no horizon.
         instance = draw(problem, key, *([grid[:, -1]] if problem.world else []))
     owner, name = _find_owner(trial)
-    with contract.refuse_errors(owner, tracing=True):
+    with promises.refuse_errors(owner, tracing=True):
         outcome = trial.run_batch(instance, grid, key)
     arguments = grid.shape[1], name, trial.accumulators
-    return jax.vmap(lambda one: contract.check_outcome(one, *arguments))(outcome)
+    return jax.vmap(lambda one: promises.check_outcome(one, *arguments))(outcome)
 
 
 def run_table_rows(

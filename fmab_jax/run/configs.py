@@ -23,8 +23,8 @@ from fmab_jax.parts.per_agent import check_lengths
 from fmab_jax.parts.trials import Trial
 from fmab_jax.parts.worlds import ContextualWorld
 from fmab_jax.records.problem import MAX_AGENTS, Problem
-from fmab_jax.run import contract, resources, schema
 from fmab_jax.run import outputs as record
+from fmab_jax.run import promises, resources, schema
 from fmab_jax.sampling.binomials import MAX_TRIALS
 from fmab_jax.sampling.curves import time_grid
 
@@ -218,11 +218,11 @@ def bind(
         )
     grid = time_grid(horizon, times, spacing)
     exchange = build_exchange(algorithm, problem.agents)
-    contract.check_statements(algorithm, exchange, problem.arms)
+    promises.check_statements(algorithm, exchange, problem.arms)
     padded_agents = _round_agents(problem.agents) if padded_agents is None else padded_agents
     # The largest problems leave no space for padding.
     padded_agents = max(problem.agents, min(padded_agents, MAX_AGENTS, (2**32 - 1) // problem.arms))
-    with contract.refuse_errors(type(algorithm)):
+    with promises.refuse_errors(type(algorithm)):
         trial = algorithm.bind(
             problem, horizon, exchange=exchange, sum_agents=sum_agents, padded_agents=padded_agents
         )
@@ -300,7 +300,7 @@ def pad_agents(agents: int) -> int:
 @functools.lru_cache(maxsize=1024)
 def build_exchange(algorithm: Algorithm, agents: int) -> Exchange:
     """Builds an algorithm's exchange, once for equal algorithms."""
-    with contract.refuse_errors(type(algorithm)):
+    with promises.refuse_errors(type(algorithm)):
         exchange = algorithm.exchange(agents)
     if not isinstance(exchange, Exchange) or exchange.agents != agents:
         allowed = f"an fmab_jax.Exchange of {format_quantity(agents, 'agent')}"

@@ -27,7 +27,7 @@ from fmab_jax.parts.outputs import (
 )
 from fmab_jax.parts.plugins import code_digest
 from fmab_jax.parts.trials import Trial
-from fmab_jax.run import contract, schema
+from fmab_jax.run import promises, schema
 from fmab_jax.run.reductions import check_initial_state
 
 Facts = Mapping[str, int | str | np.ndarray]
@@ -214,7 +214,7 @@ def compute_output(
         return _lock(arrays(name))
 
     def compute_rows(rows: slice | list[int], number: int) -> np.ndarray:
-        with contract.refuse_errors(output):
+        with promises.refuse_errors(output):
             result = output.of(Record(lambda name: fetch(name)[rows], facts, output.accumulators))
             values = np.asarray(result)
         shape = number, *sizes

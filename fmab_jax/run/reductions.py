@@ -15,7 +15,7 @@ from jaxtyping import Array
 
 from fmab_jax.errors import PlainText, refuse
 from fmab_jax.parts.outputs import Record, Reduce
-from fmab_jax.run import contract
+from fmab_jax.run import promises
 from fmab_jax.sampling.scope import own_settings
 from fmab_jax.sampling.shapes import PyTree
 
@@ -38,7 +38,7 @@ def check_initial_state(output: Reduce) -> None:
     Raises:
         ValueError: If ``init`` fails, or returns something else, or another state each time.
     """
-    with contract.refuse_errors(output), own_settings():
+    with promises.refuse_errors(output), own_settings():
         first, second = output.init(), output.init()
     field = f"{output.name}.init"
     arrays = [_read_array(field, x) for x in jax.tree.leaves(first)]
@@ -70,7 +70,7 @@ def reduce_seeds(
     """
     links = tuple(np.asarray(facts["links"]).tolist())
     numbers = tuple(sorted((name, x) for name, x in facts.items() if name != "links"))
-    with contract.refuse_errors(output), own_settings():
+    with promises.refuse_errors(output), own_settings():
         before = output.state(output.initial_arrays)
         after = _compile_fold(output, numbers, links)(before, dict(fields))
         return _read_state(output, "add", after)
@@ -96,7 +96,7 @@ def merge_states(output: Reduce, states: Iterable[Sequence[np.ndarray]]) -> list
     """
 
     def merge(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> list[np.ndarray]:
-        with contract.refuse_errors(output), own_settings():
+        with promises.refuse_errors(output), own_settings():
             merged = output.merge(_copy_state(output, first), _copy_state(output, second))
         return _read_state(output, "merge", merged)
 
@@ -110,7 +110,7 @@ def finish_reduction(output: Reduce, arrays: Sequence[np.ndarray]) -> np.ndarray
         ValueError: If ``finish`` fails, or returns anything but real numbers of that shape.
     """
     shape, field = tuple(len(values) for _, values in output.over), f"{output.name}.finish"
-    with contract.refuse_errors(output), own_settings():
+    with promises.refuse_errors(output), own_settings():
         value = output.finish(_copy_state(output, arrays))
     result = _read_array(field, value)
     if result.dtype.kind not in "biuf":

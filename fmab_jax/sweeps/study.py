@@ -27,12 +27,12 @@ from fmab_jax.parts.exchanges import Exchange
 from fmab_jax.parts.mechanisms import Mechanism
 from fmab_jax.parts.outputs import Reduce
 from fmab_jax.parts.plugins import code_of
-from fmab_jax.parts.worlds.contract import check_world
+from fmab_jax.parts.worlds.world_checks import check_world
 from fmab_jax.records.problem import Problem, RandomMeans
 from fmab_jax.run import cache, resources
 from fmab_jax.run import outputs as record
 from fmab_jax.run.configs import FEW_TRIALS, Config, bind, pad_agents
-from fmab_jax.run.contract import refuse_errors
+from fmab_jax.run.promises import refuse_errors
 from fmab_jax.sampling.shapes import Record
 from fmab_jax.sweeps.fields import FIELDS, StudyFields
 from fmab_jax.sweeps.precision import Precision

@@ -10,7 +10,7 @@ from refusals import refused, refuses
 import fmab_jax as fmab
 from fmab_jax.errors import Refusal
 from fmab_jax.parts.trials import Outcome
-from fmab_jax.run import contract
+from fmab_jax.run import promises
 
 
 def outcome(**changed):
@@ -33,11 +33,11 @@ def outcome(**changed):
 
 def test_kept_promises_are_taken():
     """Would catch a rounding of a large regret that is taken for a fall."""
-    contract.check_batch(outcome(), [7, 9], "x")
-    contract.check_batch(
+    promises.check_batch(outcome(), [7, 9], "x")
+    promises.check_batch(
         outcome(regret=np.array([[1.0, 2, 4], [1e6, 1e6 - 1e-4, 1e6]])), [7, 9], "x"
     )
-    contract.check_batch(outcome(regret=np.array([[-1e-10, 2, 4], [0.0, 0, 1]])), [7, 9], "x")
+    promises.check_batch(outcome(regret=np.array([[-1e-10, 2, 4], [0.0, 0, 1]])), [7, 9], "x")
 
 
 BROKEN = {
@@ -59,7 +59,7 @@ def test_a_broken_promise_is_told_with_its_seed_and_slot(what):
     """Would catch numbers that no run can have, or a line that names another seed or slot."""
     changes, line = BROKEN[what]
     text = refused(
-        contract.check_batch, outcome(**{k: np.array(v) for k, v in changes.items()}), [7, 9], "x"
+        promises.check_batch, outcome(**{k: np.array(v) for k, v in changes.items()}), [7, 9], "x"
     )
     assert text.startswith("x breaks the contract of algorithms: ") and line in text
 
@@ -85,11 +85,11 @@ def test_an_outcome_of_another_shape_or_type_is_refused(what):
         case = Outcome(**(one | case))
     with jax.enable_x64(True):
         right = Outcome(**one)
-        assert contract.check_outcome(right, 3, "x") is right
+        assert promises.check_outcome(right, 3, "x") is right
         waited = right._replace(waiting_regret=np.zeros(3))
-        assert contract.check_outcome(waited, 3, "x") is waited
+        assert promises.check_outcome(waited, 3, "x") is waited
         with pytest.raises(Refusal, match=r"^x breaks the contract of algorithms: ") as caught:
-            contract.check_outcome(case, 3, "x")
+            promises.check_outcome(case, 3, "x")
     assert line in str(caught.value)
 
 

@@ -13,8 +13,8 @@ from fmab_jax.parts.worlds.contextual import ContextualWorld
 from fmab_jax.sampling import keys
 from fmab_jax.sampling.scope import own_settings
 
-# Rounding of a mean that follows from contexts.
-_ERROR = 1e-9
+# Decimals to which a mean that follows from contexts must lie in its range.
+_DIGITS = 9
 # Slots and rows at which contexts are checked, and most numbers that a check draws.
 _SLOTS, _ROWS, _MOST_NUMBERS = 8, 8, 1 << 22
 
@@ -47,8 +47,8 @@ def check_world(problem: BoundProblem, horizon: int, root_seed: int, seeds: np.n
         if isinstance(world, ContextualWorld):
             slots = np.unique(np.geomspace(1, horizon, _SLOTS).astype(np.int64))
             means = np.asarray(_draw_context_means(problem, key, jnp.asarray(slots)))
-            place = "mean <x, theta>", f"{name}.contexts"
-            _check_means(means, np.zeros(1), np.ones(1), seeds, *place, error=_ERROR)
+            low, high = np.zeros(len(seeds)), np.ones(len(seeds))
+            _refuse_outside(f"{name}.contexts", means.round(_DIGITS), low, high, seeds)
             return
         drawn = _draw_worlds(problem, key, jnp.int64(horizon))
         first, ends, means = (np.asarray(x) for x in drawn)
@@ -59,33 +59,21 @@ def check_world(problem: BoundProblem, horizon: int, root_seed: int, seeds: np.n
         allowed = "last slots of the segments in their order, which do not decrease"
         refuse(f"{name}.ends", PlainText(text), allowed, "mend ends")
     low, high = (np.minimum(first.min(axis=1), 0.0), np.maximum(first.max(axis=1), 1.0))
-    _check_means(means, low, high, seeds, "mean", f"{name}.means")
+    _refuse_outside(f"{name}.means", means, low, high, seeds)
 
 
-def _check_means(
-    means: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    seeds: np.ndarray,
-    noun: str,
-    field: str,
-    *,
-    error: float = 0.0,
+def _refuse_outside(
+    field: str, means: np.ndarray, low: np.ndarray, high: np.ndarray, seeds: np.ndarray
 ) -> None:
-    """Refuses means [seed, ...] outside of [low, high], which are [seed] or [1]."""
-    low, high = (x.reshape(-1, *[1] * (means.ndim - 1)) for x in (low, high))
+    """Refuses means [seed, ..., arm] outside of [low, high], which are [seed]."""
+    rows = means.reshape(len(means), -1, means.shape[-1])
     # NaN is in no range.
-    bad = np.argwhere(~((means >= low - error) & (means <= high + error)))
-    if not len(bad):
-        return
-    place = bad[0].tolist()
-    segment = f" in segment {place[1] + 1}" if means.ndim == 3 else ""
-    text = (
-        f"{noun} {means[tuple(place)].item()} of arm {place[-1]}{segment}, seed {seeds[place[0]]}"
-    )
-    ends = (np.broadcast_to(x, means.shape)[tuple(place)] for x in (low, high))
-    allowed = "in [{:g}, {:g}]".format(*ends)
-    refuse(field, PlainText(text), allowed, "mend it; jnp.clip cuts numbers, and keeps NaN")
+    bad = np.argwhere(~((rows >= low[:, None, None]) & (rows <= high[:, None, None])))
+    if len(bad):
+        seed, row, arm = bad[0].tolist()
+        text = f"mean {rows[seed, row, arm].item()} of arm {arm}, seed {seeds[seed]}"
+        allowed = f"in [{low[seed]:g}, {high[seed]:g}]"
+        refuse(field, PlainText(text), allowed, "mend it; jnp.clip cuts numbers, and keeps NaN")
 
 
 @jax.jit
