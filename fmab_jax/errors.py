@@ -25,21 +25,6 @@ _MAX_VALUE = 1e100
 _NUMBER = re.compile(
     r"[+-]?(?P<digits>[0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?(inf|nan)", re.I | re.A
 )
-_COMMAS = re.compile(r"[+-]?[0-9.]*(,[0-9.]+)+(e[+-]?[0-9]+)?", re.I | re.A)
-# Words of other papers and packages, for names that are not similar.
-_SYNONYMS = {
-    "network": "graph",
-    "topology": "graph",
-    "clients": "agents",
-    "players": "agents",
-    "actions": "arms",
-    "confidence": "level",
-    "seed": "root_seed",
-    "repetitions": "seeds",
-    "trials": "seeds",
-    "algorithms": "list",
-    "outputs": "list",
-}
 
 
 class _Repr(reprlib.Repr):
@@ -76,12 +61,8 @@ class Refusal(ValueError):
 
     def __init__(self, field: str, value: object, allowed: str, remedy: str) -> None:
         """Stores the parts; a long value is cut."""
-        self.field, self.value, self.allowed, self.remedy = (
-            field,
-            abbreviate(value),
-            allowed,
-            remedy,
-        )
+        self.field, self.value = field, abbreviate(value)
+        self.allowed, self.remedy = allowed, remedy
         # Copying and pickling pass these arguments to __init__.
         super().__init__(field, PlainText(self.value), allowed, remedy)
 
@@ -161,7 +142,7 @@ def count(field: str, value: object, low: int, high: int, remedy: str) -> int:
     """
     allowed = f"a whole number in [{low:,}, {high:,}]"
     if not _is_real(value):
-        refuse(field, value, allowed, _without_commas(value, remedy))
+        refuse(field, value, allowed, remedy)
     try:
         fits = bool(low <= value <= high and value == int(value))
     except Exception:  # a user's number type may raise anything
@@ -189,8 +170,7 @@ def real(
     """
     allowed = f"a number in {'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
     if not _is_real(value):
-        share = _suggest_share(value, low, high)
-        refuse(field, value, allowed, share or _without_commas(value, remedy))
+        refuse(field, value, allowed, remedy)
     try:
         # A float32 is read as the decimal number it prints, such as 0.07.
         number = float(str(value)) if isinstance(value, np.floating) else float(value)
@@ -202,15 +182,14 @@ def real(
     above = number > low if open_low else number >= low
     below = number < high if open_high else number <= high
     if not (above and below):
-        refuse(field, value, allowed, _suggest_share(number, low, high) or remedy)
+        refuse(field, value, allowed, remedy)
     return number
 
 
 def array_of(field: str, value: object, most: int, allowed: str, remedy: str) -> np.ndarray:
     """Returns real numbers as an array of integers or floats, from any container.
 
-    Texts, truth values, durations, complex numbers and masked entries are refused. Too many entries
-    are refused before they are copied.
+    Texts, truth values, durations, complex numbers and masked entries are refused.
 
     Args:
         field: The argument's public name.
@@ -222,12 +201,8 @@ def array_of(field: str, value: object, most: int, allowed: str, remedy: str) ->
     Raises:
         Refusal: If it holds anything else, too much, or rows of different lengths.
     """
-    entries, item = 1, value
-    while isinstance(item, (list, tuple, range)) and entries:
-        entries *= length(item)
-        if entries > most:  # before NumPy copies nested lists
-            refuse(field, value, allowed, remedy)
-        item = item[0] if entries else None
+    if isinstance(value, range) and length(value) > most:  # before NumPy copies it
+        refuse(field, value, allowed, remedy)
     try:
         array = np.asarray(value)
         # NumPy reads truth values beside numbers as 0 and 1.
@@ -259,12 +234,6 @@ def did_you_mean(
         default: The remedy if no option is similar.
         form: Formats the option.
     """
-    options = list(options)
-    synonym = _SYNONYMS.get(word) if isinstance(word, str) else None
-    for option in options:
-        # Options of the command line have hyphens.
-        if option.replace("-", "_") == synonym:
-            return f"did you mean {form(option)}?"
     matches = difflib.get_close_matches(word[:40], options, n=1) if isinstance(word, str) else []
     return f"did you mean {form(matches[0])}?" if matches else default
 
@@ -396,37 +365,19 @@ def locate_error(error: BaseException) -> str:
 
     The innermost frame that is neither the package's nor an installed library's.
     """
-    libraries = (os.path.dirname(__file__), *map(os.path.dirname, (os.__file__, np.__file__)))
-    libraries = (*libraries, os.path.dirname(os.path.dirname(np.__file__)), "<")
-    frames = [(f.f_code.co_filename, line) for f, line in traceback.walk_tb(error.__traceback__)]
-    user_frames = [frame for frame in frames if not frame[0].startswith(libraries)]
-    if not user_frames:
-        return ""
-    file, line = user_frames[-1]
-    return f", line {line} of {os.path.basename(file)[:40]}"
+    site_packages = os.path.dirname(os.path.dirname(np.__file__))
+    libraries = (os.path.dirname(__file__), os.path.dirname(os.__file__), site_packages, "<")
+    place = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        file = frame.f_code.co_filename
+        if not file.startswith(libraries):
+            place = f", line {line} of {os.path.basename(file)[:40]}"
+    return place
 
 
 def format_quantity(number: int, noun: str) -> str:
     """Formats a number with its noun: "1 link", "1,200 links"."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
-def _without_commas(value: object, remedy: str) -> str:
-    """Returns the remedy for a text that is not a number, such as 0,5 or 1,000."""
-    comma = isinstance(value, str) and _COMMAS.fullmatch(value)
-    return "write decimals after a point, and no commas" if comma else remedy
-
-
-def _suggest_share(value: object, low: float, high: float) -> str:
-    """Returns the remedy for a share that may be meant in per cent, such as 95 or 20%; or ""."""
-    if isinstance(value, str) and value.endswith("%"):
-        number = parse_number(value[:-1].strip())
-    else:
-        # A number between 1 and 2 is rather a slip; above 10, ranges are none of shares.
-        number = value if isinstance(value, float) and high <= 10 and 2 <= value <= 100 else None
-    if number is None or not low <= number / 100 <= high:
-        return ""
-    return f"write {number:g} % as {number / 100:g}"
 
 
 def _is_real(value: object) -> TypeGuard[float]:
@@ -438,9 +389,8 @@ def _is_real(value: object) -> TypeGuard[float]:
 def abbreviate(value: object) -> str:
     """Returns one short line for any value, at a cost that does not grow with it."""
     try:
-        text = " ".join(
-            (repr(value) if isinstance(value, PlainText) else _REPR.repr(value)).split()
-        )
+        shown = repr(value) if isinstance(value, PlainText) else _REPR.repr(value)
+        text = " ".join(shown.split())
     except (ValueError, RecursionError):  # thousands of digits, or of lists in lists
         text = f"<{type(value).__name__} too long to print>"
     if isinstance(value, PlainText) or len(text) <= _MAX_CHARACTERS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import glob
 import io
 import os
@@ -12,17 +11,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, NoReturn, cast
+from typing import IO, cast
 
 from fmab_jax.errors import flag, refuse
 
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _BINARY = getattr(os, "O_BINARY", 0)
 _DAY = 86_400
-# Bytes of a name on usual file systems; bytes of a path, less what temporary names add.
-_LONGEST, _LONGEST_PATH = 255, 4000
-# Errors that come again however often a folder is written; a full disk is none.
-_LASTING = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EEXIST}
+# Bytes of a name on usual file systems.
+_LONGEST = 255
 # One entry for each open write; appending to a list is atomic across threads.
 _WRITES: list[None] = []
 
@@ -100,19 +97,9 @@ def check_path(field: str, path: object) -> Path:
     except Exception:  # a letter that no file system has, or a user's path object
         refuse(field, path, "a path", "check the path (no file system spells it)")
     if not system.strip() or b"\0" in system:
-        refuse(
-            field, str(path), "a path", "check the path (it is empty, or it holds a NUL character)"
-        )
-    if len(system) > _LONGEST_PATH or max(map(len, system.split(b"/"))) > _LONGEST:
-        allowed = f"a path of at most {_LONGEST_PATH:,} bytes, at most {_LONGEST} from / to /"
-        refuse(field, str(path), allowed, "choose a shorter one")
+        remedy = "check the path (it is empty, or it holds a NUL character)"
+        refuse(field, str(path), "a path", remedy)
     return Path(path)
-
-
-def refuse_unreadable(field: str, path: object, error: OSError, kind: str = "file") -> NoReturn:
-    """Refuses a file that cannot be read, with the system's reason."""
-    reason = (error.strerror or str(error) or type(error).__name__).lower()
-    refuse(field, str(path), f"a readable {kind}", f"check the path ({reason})")
 
 
 def check_folder(field: str, path: Path) -> None:
@@ -127,18 +114,6 @@ def check_folder(field: str, path: Path) -> None:
         refuse(field, str(path), "a folder", f"choose another ({nearest} is no folder)")
     if not os.access(nearest, os.W_OK | os.X_OK):
         refuse(field, str(path), "a folder that can be written", "choose another")
-
-
-@contextmanager
-def refuse_unwritable(field: str, path: Path) -> Iterator[None]:
-    """Refuses a folder if writing it inside the block fails, and would fail again."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _LASTING:
-            raise
-        reason = (error.strerror or type(error).__name__).lower()
-        refuse(field, str(path), "a folder that can be written", f"choose another ({reason})")
 
 
 def read_input(path: object, field: str, most_bytes: int, kind: str = "file") -> bytes:
@@ -161,7 +136,8 @@ def read_input(path: object, field: str, most_bytes: int, kind: str = "file") ->
         if size <= most_bytes:
             return path.read_bytes()
     except OSError as error:
-        refuse_unreadable(field, path, error, kind)
+        reason = (error.strerror or type(error).__name__).lower()
+        refuse(field, str(path), f"a readable {kind}", f"check the path ({reason})")
     refuse(field, str(path), f"a {kind} of at most {most_bytes:,} bytes", f"this one has {size:,}")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import pickle
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -171,11 +170,3 @@ def test_nine_tenths_of_the_memory_may_be_taken(monkeypatch, free, needed, passe
         return machine.check_memory("arms", needed, "use fewer")
     line = "arms='0.9 GB': must be at most 90% of the 1.0 GB available; "
     assert message(machine.check_memory, "arms", needed, "use fewer").startswith(line)
-
-
-@pytest.mark.parametrize("name", ["a" * 256, "é" * 128, "x/" * 2001, f"{'b' * 300}/x"])
-def test_a_name_that_no_file_has_is_refused(name):
-    """Would catch a name that is found too long after an hour's work, as an error of the disk."""
-    allowed = "must be a path of at most 4,000 bytes, at most 255 from / to /"
-    assert allowed in message(files.check_path, "out", name)
-    assert files.check_path("out", name[:100]) == Path(name[:100])

@@ -20,8 +20,8 @@ from jaxtyping import Array
 from fmab_jax.parts.outputs import Output
 from fmab_jax.parts.trials import Outcome
 from fmab_jax.run import compilation, promises, schema
-from fmab_jax.run import outputs as record
 from fmab_jax.run.configs import Config
+from fmab_jax.run.outputs import collect_accumulators
 from fmab_jax.run.resources import threads
 from fmab_jax.sampling.scope import own_settings
 
@@ -188,7 +188,7 @@ class TrialResults:
         self.trials, self.points = trials, points
         self._arrays: dict[str, np.ndarray] = {}
         self._on_device: dict[str, dict[int, Array]] = {}
-        accumulators = record.collect_accumulators(outputs)
+        accumulators = collect_accumulators(outputs)
         self.over_time = {total.name for total in accumulators if "time" in total.dims}
 
     def put(self, start: int, outcome: Outcome) -> None:

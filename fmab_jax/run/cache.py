@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
-import importlib.util
 import io
 import os
 import pickle
@@ -55,8 +54,7 @@ def use_compilation_cache(folder: str | os.PathLike[str] | None = None) -> Path:
         The folder.
 
     Raises:
-        ValueError: If it cannot be made or written, is somebody else's, or others can write it; if
-            JAX_COMPILATION_CACHE_MAX_SIZE is set and filelock, which JAX then needs, is missing.
+        ValueError: If it cannot be made or written, is somebody else's, or others can write it.
 
     Example:
         >>> import tempfile
@@ -74,10 +72,6 @@ def use_compilation_cache(folder: str | os.PathLike[str] | None = None) -> Path:
         if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             remedy = "chmod go-w, or choose another (programs are loaded from it)"
             refuse("folder", str(path), "a folder that only you can write", remedy)
-    size = jax.config.values.get("jax_compilation_cache_max_size", -1)
-    if size != -1 and importlib.util.find_spec("filelock") is None:
-        allowed = "left out where filelock is not installed"
-        refuse("JAX_COMPILATION_CACHE_MAX_SIZE", size, allowed, "pip install filelock, or unset it")
     jax.config.update("jax_compilation_cache_dir", str(path))
     # JAX keeps what took a second to compile; a second is long for a command.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)

@@ -23,8 +23,9 @@ from fmab_jax.parts.per_agent import check_lengths
 from fmab_jax.parts.trials import Trial
 from fmab_jax.parts.worlds import ContextualWorld
 from fmab_jax.records.problem import MAX_AGENTS, Problem
-from fmab_jax.run import outputs as record
 from fmab_jax.run import promises, resources, schema
+from fmab_jax.run.outputs import attach_accumulators, collect_accumulators
+from fmab_jax.run.reductions import Facts
 from fmab_jax.sampling.binomials import MAX_TRIALS
 from fmab_jax.sampling.curves import time_grid
 
@@ -130,7 +131,7 @@ class Config(NamedTuple):
         """Bytes of one seed's accumulators in the loop."""
         rows = self.trial.accumulator_rows
         sizes = {"agent": rows, "time": len(self.grid), "arm": self.problem.arms}
-        accumulators = record.collect_accumulators(self.outputs)
+        accumulators = collect_accumulators(self.outputs)
         return sum(8 * math.prod(sizes[dim] for dim in total.dims) for total in accumulators)
 
     @property
@@ -147,7 +148,7 @@ class Config(NamedTuple):
         return self.algorithm.count_messages(self.exchange)
 
     @property
-    def facts(self) -> record.Facts:
+    def facts(self) -> Facts:
         """Facts that outputs read in addition to the records of trials."""
         return {
             "agents": self.problem.agents,
@@ -237,7 +238,7 @@ def bind(
         if isinstance(problem.world, ContextualWorld) and not trial.reads_contexts:
             remedy = "only index policies act slot by slot, such as ucb1"
             refuse("world", problem.world.text(), allowed, remedy)
-        trial = record.attach_accumulators(trial, outputs, algorithm.title or algorithm.name)
+        trial = attach_accumulators(trial, outputs, algorithm.title or algorithm.name)
         # A trial of many agents takes longer to run than to compile.
         few = trial.elements() * problem.arms <= _FEW_ELEMENTS
         use_fast_compile = fast_compile and few and trial.brief

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from jaxtyping import Array
@@ -28,11 +28,8 @@ from fmab_jax.parts.outputs import (
 from fmab_jax.parts.plugins import code_digest
 from fmab_jax.parts.trials import Trial
 from fmab_jax.run import promises, schema
-from fmab_jax.run.reductions import check_initial_state
+from fmab_jax.run.reductions import Facts, check_initial_state, find_close, read_numbers
 
-Facts = Mapping[str, int | str | np.ndarray]
-# Relative to a seed's largest value, or to 1.
-_ROUNDING = 1e-9
 _NAME_WANTED = "a short plain name that no other variable has, nor a column of a table"
 # Suffixes of variables that tables and summaries derive.
 _ENDINGS = ("lower", "upper", "mean", "variance", "covariance", "quantile", "histogram")
@@ -66,49 +63,56 @@ _RESERVED_NAMES = {
 
 
 def resolve(requests: object) -> tuple[Output, ...]:
-    """Returns requested outputs, given by name or as `Output`.
+    """Returns requested outputs, given by name or as `Output`, in the order of their names.
 
     Raises:
         ValueError: If a name is unknown or occurs twice, or an output is invalid.
     """
     remedy = "such as outputs=['pulls']; fmab list outputs shows them"
-    if isinstance(requests, str) or not isinstance(requests, (list, tuple)):
+    if not isinstance(requests, (list, tuple)):
         refuse("outputs", requests, "a list of outputs", remedy)
     outputs: list[Output] = []
-    reserved, available = RESULT_NAMES | _RESERVED_NAMES, OUTPUTS.by_name()
-    axes: dict[str, object] = {}
+    available = OUTPUTS.by_name()
     for item in requests:
         output = available.get(item, item) if isinstance(item, str) else item
         if isinstance(output, str):
-            choice = ", ".join(available)
-            refuse("outputs", output, f"among {choice}", did_you_mean(output, available, remedy))
+            names = ", ".join(available)
+            refuse("outputs", output, f"among {names}", did_you_mean(output, available, remedy))
         if not isinstance(output, Output):
             refuse("outputs", output, "names, or an fmab_jax.Output of one's own", remedy)
         if output in outputs:
             refuse("outputs", output.name, "named once", "drop one of them")
-        name, names = output.name, {output.name, *derive_names([output.name])}
-        is_foreign = OUTPUTS.shipped.get(name, output) is not output
-        if is_foreign or names & reserved or name in axes or name.startswith("links_"):
-            refuse("Output.name", name, _NAME_WANTED, "rename it")
         if "meter" in output.dims:
             refuse("Output.dims", output.dims, "without the meter", "drop it")
         if np.dtype(output.dtype) != np.float64:
             refuse("Output.dtype", str(output.dtype), "float64", "leave it out")
-        outputs.append(output)
-        reserved |= names
         if isinstance(output, Reduce):
             check_initial_state(output)
+        outputs.append(output)
+    _check_names(outputs)
+    # Sorted, so that the order of requests does not change the study.
+    return tuple(sorted(outputs, key=lambda output: output.name))
+
+
+def _check_names(outputs: Sequence[Output]) -> None:
+    """Refuses outputs, axes and accumulators that share a name, or have one of a result."""
+    taken = set(RESULT_NAMES | _RESERVED_NAMES)
+    for output in outputs:
+        name, names = output.name, {output.name, *derive_names([output.name])}
+        is_foreign = OUTPUTS.shipped.get(name, output) is not output
+        if is_foreign or names & taken or name.startswith("links_"):
+            refuse("Output.name", name, _NAME_WANTED, "rename it")
+        taken |= names
+    axes: dict[str, object] = {}
+    for output in outputs:
         for axis, values in output.over if isinstance(output, Reduce) else ():
-            if axis in reserved or axes.setdefault(axis, values) != values:
+            if axis in taken or axes.setdefault(axis, values) != values:
                 refuse("Reduce.over", axis, _NAME_WANTED, "rename it")
     accumulators = [accumulator.name for accumulator in collect_accumulators(outputs)]
     for name in accumulators:
         if name in schema.FIELDS or accumulators.count(name) > 1:
-            refuse(
-                "Accumulator.name", name, "a short plain name that nothing else has", "rename it"
-            )
-    # Sorted, so that the order of requests does not change the study.
-    return tuple(sorted(outputs, key=lambda output: output.name))
+            allowed = "a short plain name that nothing else has"
+            refuse("Accumulator.name", name, allowed, "rename it")
 
 
 def collect_accumulators(outputs: Sequence[Output]) -> tuple[Accumulator, ...]:
@@ -206,7 +210,7 @@ def compute_output(
         # Optional outputs are float64, which has a NaN for missing values.
         is_optional = output.name in OUTPUTS.shipped
         return recorded.astype(np.float64, copy=False) if is_optional else recorded
-    sizes, field = tuple(map(size, output.dims)), f"{output.name}.of"
+    sizes = tuple(map(size, output.dims))
     facts = {**facts, "links": _lock(facts["links"])}
 
     @functools.cache
@@ -214,29 +218,24 @@ def compute_output(
         return _lock(arrays(name))
 
     def compute_rows(rows: slice | list[int], number: int) -> np.ndarray:
-        with promises.refuse_errors(output):
-            result = output.of(Record(lambda name: fetch(name)[rows], facts, output.accumulators))
-            values = np.asarray(result)
         shape = number, *sizes
-        if values.shape != shape:
-            allowed = f"[{', '.join(('seed', *output.dims))}], here {shape}"
-            refuse(field, PlainText(f"an array {values.shape}"), allowed, "mend it")
-        if values.dtype.kind not in "biuf" or np.ma.is_masked(result):
-            kind = "masked " * np.ma.is_masked(result) + f"values of type {values.dtype}"
-            refuse(field, PlainText(kind), "real numbers; NaN for none", "mend it")
-        return values.astype(np.float64, copy=False)
+        with promises.refuse_errors(output):
+            value = output.of(Record(lambda name: fetch(name)[rows], facts, output.accumulators))
+        allowed = f"[{', '.join(('seed', *output.dims))}], here {shape}"
+        return read_numbers(f"{output.name}.of", value, shape, allowed)
 
     values = compute_rows(slice(None), seeds)
-    width = math.prod(sizes)
     # An output that compares seeds differs at the first, the last or an extreme seed.
+    width = math.prod(sizes)
     extremes = (int(values.argmin()) // width, int(values.argmax()) // width) if width else ()
     for seed in {0, seeds - 1, *extremes}:
         # Two rows, so that an array of one row is not broadcast to all seeds.
         pair = compute_rows([seed, seed], 2)
-        if not _is_close(pair, values[seed : seed + 1]):
+        if not find_close(pair, np.broadcast_to(values[seed], pair.shape)).all():
             allowed = "the same for a seed, whatever seeds are beside it"
             remedy = f"compare seeds in the result: data.{output.name} - data.{output.name}.mean()"
-            refuse(field, PlainText("another value for a seed by itself"), allowed, remedy)
+            text = PlainText("another value for a seed by itself")
+            refuse(f"{output.name}.of", text, allowed, remedy)
     return values
 
 
@@ -245,10 +244,3 @@ def _lock(values: ArrayLike) -> np.ndarray:
     view = np.asarray(values).view()
     view.flags.writeable = False
     return view
-
-
-def _is_close(values: np.ndarray, reference: np.ndarray) -> bool:
-    """Tells whether values are equal up to rounding, which depends on the shape of arrays."""
-    finite = np.abs(reference, where=np.isfinite(reference), out=np.zeros_like(reference))
-    spare = _ROUNDING * max(1.0, float(finite.max(initial=0.0)))
-    return bool(np.allclose(values, reference, rtol=_ROUNDING, atol=spare, equal_nan=True))

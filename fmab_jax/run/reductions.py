@@ -36,23 +36,19 @@ def check_initial_state(output: Reduce) -> None:
     """Refuses a reduction whose initial state is no pytree of arrays of wide numbers.
 
     Raises:
-        ValueError: If ``init`` fails, or returns something else, or another state each time.
+        ValueError: If ``init`` fails, or returns something else.
     """
     with promises.refuse_errors(output), own_settings():
-        first, second = output.init(), output.init()
+        state = output.init()
     field = f"{output.name}.init"
-    arrays = [_read_array(field, x) for x in jax.tree.leaves(first)]
+    arrays = [_read_array(field, x) for x in jax.tree.leaves(state)]
     for array in arrays:
         if array.dtype.name not in _STATE_TYPES:
             text = PlainText(f"an array of {array.dtype}")
             allowed = f"arrays of {', '.join(_STATE_TYPES)}"
             refuse(field, text, allowed, "narrower numbers wrap, or lose digits")
     if not arrays:
-        refuse(field, first, "at least one array", "return the state before any seed")
-    again = [np.asarray(x) for x in jax.tree.leaves(second)]
-    if [x.tobytes() for x in arrays] != [x.tobytes() for x in again]:
-        allowed = "the same state at each call"
-        refuse(field, PlainText("another state at its second call"), allowed, "mend it")
+        refuse(field, state, "at least one array", "return the state before any seed")
 
 
 def reduce_seeds(
@@ -109,19 +105,10 @@ def finish_reduction(output: Reduce, arrays: Sequence[np.ndarray]) -> np.ndarray
     Raises:
         ValueError: If ``finish`` fails, or returns anything but real numbers of that shape.
     """
-    shape, field = tuple(len(values) for _, values in output.over), f"{output.name}.finish"
+    shape = tuple(len(values) for _, values in output.over)
     with promises.refuse_errors(output), own_settings():
         value = output.finish(_copy_state(output, arrays))
-    result = _read_array(field, value)
-    if result.dtype.kind not in "biuf":
-        # An array of another type tells more by its type than by its entries.
-        shown = PlainText(f"an array of {result.dtype}") if result.ndim else value
-        allowed = "real numbers; NaN where there is none"
-        refuse(field, shown, allowed, "return floats, or whole numbers")
-    if result.shape != shape:
-        text = PlainText(f"an array {result.shape}")
-        refuse(field, text, f"an array {shape}", "mend it, or `over`")
-    return result.astype(np.float64, copy=False)
+    return read_numbers(f"{output.name}.finish", value, shape, f"an array {shape}")
 
 
 def check_merging(output: Reduce, fields: Mapping[str, Array | np.ndarray], facts: Facts) -> None:
@@ -164,20 +151,17 @@ def _compare(
 ) -> None:
     # States of one meaning may differ, such as samples in another order: then results decide.
     results = finish_reduction(output, merged), finish_reduction(output, whole)
-    if all(map(_is_close, merged, whole)) or _is_close(*results):
+    pairs = zip(merged, whole, strict=True)
+    if all(find_close(*pair).all() for pair in pairs) or find_close(*results).all():
         return
-    place = np.unravel_index(np.argmax(~_find_close(*results)), results[0].shape)
+    place = np.unravel_index(np.argmax(~find_close(*results)), results[0].shape)
     value, expected = (float(result[place]) for result in results)
     allowed = f"{expected:.6g}, as add gives for the same {seeds} seeds at once"
     remedy = "merge must return the state of the seeds of both, however they are cut"
     refuse(f"{output.name}.merge", PlainText(f"{value:.6g}"), allowed, remedy)
 
 
-def _is_close(values: np.ndarray, reference: np.ndarray) -> bool:
-    return bool(_find_close(values, reference).all())
-
-
-def _find_close(values: np.ndarray, reference: np.ndarray) -> np.ndarray:
+def find_close(values: np.ndarray, reference: np.ndarray) -> np.ndarray:
     """Tells which entries are equal up to the rounding of sums."""
     if reference.dtype.kind in "biu":
         return np.asarray(values == reference)
@@ -195,18 +179,34 @@ def _read_state(output: Reduce, function: str, state: object) -> list[np.ndarray
     """Returns the arrays of a state; refuses those that are not like the initial ones."""
     field = f"{output.name}.{function}"
     with own_settings():
-        trees = state, output.init()
-    arrays, initial = ([_read_array(field, x) for x in jax.tree.leaves(tree)] for tree in trees)
-    shapes = [[f"{x.dtype.name} {x.shape}" for x in each] for each in (arrays, initial)]
-    structures: list[object] = [jax.tree.structure(tree) for tree in trees]
-    if shapes[0] != shapes[1]:
-        shown, allowed = map(", ".join, shapes)
-        value = PlainText(f"arrays {shown}") if arrays else state
-        refuse(field, value, f"as init: {allowed}", "mend it")
-    if structures[0] != structures[1]:
-        shown, allowed = map(str, structures)
-        refuse(field, PlainText(shown), f"as init: {allowed}", "mend it")
+        initial = output.init()
+    texts, arrays = [], []
+    for tree in (initial, state):
+        arrays = [_read_array(field, x) for x in jax.tree.leaves(tree)]
+        types = ", ".join(f"{x.dtype.name} {x.shape}" for x in arrays)
+        texts.append(f"{types} in {jax.tree.structure(tree)}")
+    if texts[0] != texts[1]:
+        refuse(field, PlainText(texts[1]), f"as init: {texts[0]}", "mend it")
     return arrays
+
+
+def read_numbers(field: str, value: object, shape: tuple[int, ...], allowed: str) -> np.ndarray:
+    """Returns real numbers of a shape as float64, and refuses everything else.
+
+    Args:
+        field: What returned the value.
+        value: The value.
+        shape: Its shape.
+        allowed: Describes the shape.
+    """
+    array = _read_array(field, value)
+    if array.dtype.kind not in "biuf":
+        # An array of another type tells more by its type than by its entries.
+        shown = PlainText(f"an array of {array.dtype}") if array.ndim else value
+        refuse(field, shown, "real numbers; NaN where there is none", "return floats")
+    if array.shape != shape:
+        refuse(field, PlainText(f"an array {array.shape}"), allowed, "mend it")
+    return array.astype(np.float64, copy=False)
 
 
 def _read_array(field: str, value: object) -> np.ndarray:

@@ -18,7 +18,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.errors import PlainText, count, format_quantity, refuse
-from fmab_jax.files import check_folder, check_path, refuse_unwritable
+from fmab_jax.files import check_folder, check_path
 from fmab_jax.run import resources
 from fmab_jax.sweeps import results
 from fmab_jax.sweeps.chunks import Memory, Results
@@ -86,10 +86,9 @@ def run(
             return xr.Dataset()
         if path is not None:
             writer = "worker-{}-of-{}".format(*worker) if worker else "main"
-            with refuse_unwritable("store", path):
-                folder = Store(path, create=True)
-                stack.enter_context(folder.lock_writer(writer))
-                register_study(folder, header, changes, is_alone=worker is None)
+            folder = Store(path, create=True)
+            stack.enter_context(folder.lock_writer(writer))
+            register_study(folder, header, changes, is_alone=worker is None)
             computed_cells.replace_entries(folder, find_intact(folder, layout.hashes, reporter))
         work.compute(computed_cells, reporter)
         if path is not None:

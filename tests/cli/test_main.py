@@ -247,15 +247,3 @@ def test_a_dry_run_computes_and_writes_nothing(folder, capsys, monkeypatch):
     out, err = said(capsys, f"run cdp {SMALL} --epsilon 0.5 1 --dry-run")
     assert out == "" and err.startswith("2 configurations x 16 seeds = 32 trials: 1 compilation, ")
     assert err.count("\n") == 1 and list(folder.iterdir()) == []
-
-
-def test_a_size_of_kept_programs_needs_filelock(tmp_path, capsys, monkeypatch):
-    """Would catch a setting with which JAX keeps nothing, and says so with a raw warning."""
-    monkeypatch.setitem(sys.modules, "filelock", None)
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path))
-    jax.config.update("jax_compilation_cache_max_size", 10**6)
-    cli._use_compilation_cache()
-    line = "fmab: JAX_COMPILATION_CACHE_MAX_SIZE=1000000: must be left out where filelock is not "
-    line += "installed; pip install filelock, or unset it; until then programs are compiled in "
-    assert capsys.readouterr().err == f"{line}every run\n"
-    assert jax.config.values["jax_compilation_cache_dir"] is None
