@@ -85,15 +85,12 @@ LARGEST = RIGHT["largest"]
 REAL = "must be real numbers"
 WRONG = [
     *(({"finish": lambda state, x=x: x}, f"finish={shown}: {REAL}") for x, shown in [
-        (2j, "2j"), (None, "None"), ("1.5", "'1.5'"), ({}, "{}"),
-        (np.datetime64("2020-01-01"), "2020-01-01"),
-        (np.timedelta64(1, "s"), "1 seconds"),
+        (2j, "2j"), (None, "None"), (np.timedelta64(1, "s"), "1 seconds"),
     ]),
     ({"finish": lambda state: np.ma.masked_less(state, 100.0)[0]}, "finish=masked values: "),
     ({"finish": lambda state: [[1.0], [1.0, 2.0]]}, "finish=[[1.0], [1.0, 2.0]]: must be an arr"),
     ({"finish": lambda state: state}, "finish=an array (2,): must be an array ()"),
     ({"finish": fail}, "finish: must return, not end in KeyError"),
-    ({"merge": lambda first, second: first, **MEAN}, "merge="),
     ({"merge": lambda first, second: second, **MEAN}, "merge="),
     ({"merge": lambda first, second: first}, "merge="),
     ({**LARGEST, "merge": lambda first, second: first}, "merge="),
@@ -107,13 +104,12 @@ WRONG = [
     ({"merge": lambda first, second: [first + second]}, "merge=float64 (2,) in PyTreeDef([*]): "),
     ({"merge": lambda first, second: np.ma.masked_less(first, 1e9)}, "merge=masked values: "),
     *(({"init": lambda kind=kind: np.zeros(2, kind)}, f"init=an array of {kind}: must be arrays")
-      for kind in ("uint8", "int32", "float32", "object")),
+      for kind in ("uint8", "float32")),
     ({"init": lambda: "0"}, "init=an array of <U1: must be arrays of bool, int64"),
     ({"init": lambda: None}, "init=None: must be at least one array"),
     ({"init": fail}, "init: must return, not end in KeyError"),
     ({"add": lambda state, x: state.astype(jnp.float32)}, "add=float32 (2,) in PyTreeDef(*): "),
     ({"add": lambda state, x: state[0]}, "add=float64 () in PyTreeDef(*): "),
-    ({"add": fail}, "add: must return, not end in KeyError"),
     ({"of": fail}, "of: must return, not end in KeyError"),
 ]  # fmt: skip
 
@@ -154,10 +150,3 @@ def test_a_merge_that_drops_what_is_rare_is_refused_when_it_happens():
         finish=lambda state: state[1],
     )
     assert refused(reduced, output, seeds=40, chunk=20).startswith("reduced.merge=0: must be 1")
-    apart = reduction(
-        init=lambda: (jnp.zeros(()), jnp.zeros(())),
-        add=lambda state, x: (state[0] + len(x), state[1] + jnp.where(x > rare, 1.0, 0.0).sum()),
-        merge=lambda first, second: (first[0] + second[0], first[1]),
-        finish=lambda state: state[1],
-    )
-    assert refused(reduced, apart, seeds=40, chunk=20).startswith("reduced.merge=0: must be 1")
