@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import functools
 import inspect
 import math
 import numbers
@@ -12,9 +11,9 @@ import re
 import reprlib
 import sys
 import traceback
-from collections.abc import Callable, Hashable, Iterable, Sized
+from collections.abc import Callable, Iterable, Sized
 from pathlib import Path
-from typing import NoReturn, TypeGuard, cast
+from typing import NoReturn, TypeGuard
 
 import numpy as np
 
@@ -27,16 +26,7 @@ _NUMBER = re.compile(
 )
 
 
-class _Repr(reprlib.Repr):
-    """Shortens values; NumPy's numbers are printed as Python's."""
-
-    def repr1(self, x: object, level: int) -> str:
-        """Returns the text of a value in a list of ``level`` further levels."""
-        is_number = isinstance(x, np.generic) and not isinstance(x, (str, bytes))
-        return str(x) if is_number else super().repr1(x, level)
-
-
-_REPR = _Repr()
+_REPR = reprlib.Repr()
 _REPR.maxstring = _REPR.maxother = _REPR.maxlong = 4 * _MAX_CHARACTERS
 _REPR.maxlevel = 2
 _REPR.maxlist = _REPR.maxtuple = _REPR.maxdict = _REPR.maxset = 30
@@ -322,21 +312,12 @@ def check_frozen_class(owner: type, plugin: str) -> None:
     # A parent's decorator does not cover fields of this class.
     if not getattr(vars(owner).get("__dataclass_params__"), "frozen", False):
         refuse(owner.__name__, plugin, "a frozen dataclass", "put @dataclass(frozen=True) above it")
-    # Type checkers take a dataclass for an unhashable argument.
-    if missing := _find_missing(cast(Hashable, owner)):
-        name, does = missing
-        remedy = f"define {owner.__name__}.{name}: {does}"
-        refuse(owner.__name__, plugin, f"a class that states {name}", remedy)
-
-
-@functools.cache
-def _find_missing(owner: type) -> tuple[str, str] | None:
-    """Returns the first abstract function of a class, and its summary."""
     for name in dir(owner):
         function = getattr(owner, name, None)
         if getattr(function, "__isabstractmethod__", False):
-            return name, (inspect.getdoc(function) or "").partition("\n")[0]
-    return None
+            summary = (inspect.getdoc(function) or "").partition("\n")[0]
+            remedy = f"define {owner.__name__}.{name}: {summary}"
+            refuse(owner.__name__, plugin, f"a class that states {name}", remedy)
 
 
 def is_user_error(error: BaseException) -> bool:
@@ -389,7 +370,9 @@ def _is_real(value: object) -> TypeGuard[float]:
 def abbreviate(value: object) -> str:
     """Returns one short line for any value, at a cost that does not grow with it."""
     try:
-        shown = repr(value) if isinstance(value, PlainText) else _REPR.repr(value)
+        # NumPy's numbers are printed as Python's.
+        is_plain = isinstance(value, (PlainText, np.number, np.bool_))
+        shown = str(value) if is_plain else _REPR.repr(value)
         text = " ".join(shown.split())
     except (ValueError, RecursionError):  # thousands of digits, or of lists in lists
         text = f"<{type(value).__name__} too long to print>"

@@ -247,7 +247,6 @@ SLOW = {"reference": slow_linear, "runs": 100}
 LOST = plays(1, commit=staticmethod(lambda s: same_arm(s, 99)))
 BROKEN = {
     "a field without a hash": (Bare(regret=[]), "value", "no hash"),
-    "a description of arrays": (Unwritten(), "value", "a description that is not JSON"),
     "a share of its batch": (Bare(regret=lambda t, key: crowded(t)), "batch", "regret of seed 0"),
     "another law": (Bare(regret=lambda t, key: 0.6 * t), "law", "Kolmogorov-Smirnov", SLOW),
     "a scalar for rows": (own_policy(lambda s, t, o: jnp.int32(0)), "outcome", "choose returns"),

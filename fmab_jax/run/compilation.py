@@ -295,8 +295,6 @@ def compile_ahead(
 ) -> Iterator[Callable[[int, Callable[[], None]], Sizes]]:
     """Compiles programs in background threads, ahead of the program that runs.
 
-    A single program is compiled in the calling thread.
-
     Args:
         programs: Programs with requested sizes, in the order of their runs.
         devices: As in `fit_sizes`, as is ``result_bytes``.
@@ -307,21 +305,15 @@ def compile_ahead(
         returns the sizes that fit or raises the error of the compiler. It calls the callback before
         it waits.
     """
-
-    def fit_program(number: int, tell: Callable[[], None] = lambda: None) -> Sizes:
-        tell()
-        return fit_sizes(*programs[number], devices, result_bytes)
-
-    if len(programs) == 1:
-        yield fit_program
-        return
     threads = max(2, cores() // 2)
     sizes: list[Future[Sizes]] = []
     pool = ThreadPoolExecutor(threads)
 
     def wait_for(number: int, tell: Callable[[], None]) -> Sizes:
         following = range(len(sizes), min(number + threads, len(programs)))
-        sizes.extend(pool.submit(fit_program, place) for place in following)
+        sizes.extend(
+            pool.submit(fit_sizes, *programs[place], devices, result_bytes) for place in following
+        )
         if not sizes[number].done():
             tell()
         return sizes[number].result()

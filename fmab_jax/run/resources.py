@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import jax
 
 from fmab_jax import __version__
-from fmab_jax.errors import PlainText, count, refuse
+from fmab_jax.errors import count, refuse
 from fmab_jax.machine import available_bytes as available_bytes
 from fmab_jax.machine import cores as cores
 from fmab_jax.machine import suggest_more_memory as suggest_more_memory
@@ -38,9 +38,6 @@ def checked_devices(devices: Sequence[jax.Device] | None) -> tuple[jax.Device, .
         used = tuple(devices)
     if not used or not all(isinstance(device, jax.Device) for device in used):
         refuse("devices", devices, "devices such as jax.devices()", "leave it out for all of them")
-    if any(device.process_index != jax.process_index() for device in used):
-        allowed = "devices of this process, such as jax.local_devices()"
-        refuse("devices", PlainText("..."), allowed, "leave it out for all of them")
     return used
 
 
