@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
 
@@ -22,7 +23,7 @@ from fmab_jax.analysis.words import write_count, write_number
 from fmab_jax.files import whole_file
 from fmab_jax.parameters import ViewKind
 from fmab_jax.parts.plugins import imported
-from fmab_jax.plots import captions
+from fmab_jax.plots import captions, frames
 from fmab_jax.plots.style import get_line_style
 from fmab_jax.sampling import keys
 
@@ -180,14 +181,20 @@ def seeds_of(results: Mapping[int, Sequence[xr.Dataset]]) -> str:
 
 def _went_wrong(results: Results) -> list[str]:
     """Says how many seeds lost the best arm, play a worse one, or had not decided at T."""
-    tables = [fmab.final_table(data, level=LEVEL) for data in results.values()]
-    horizons = xr.DataArray(list(results), dims="horizon", name="horizon", attrs={"symbol": "T"})
-    finals = xr.concat(tables, horizons, coords="minimal", compat="override", join="exact")
-    for name in finals.dims:
-        if all(isinstance(label, str) for label in finals[name].values):
-            finals[name].attrs["symbol"] = ""  # labels that are words speak for themselves
-    undecided = f"{write_count(finals.undecided.sum())} had not decided at T"
-    return [*captions.describe_cell_events(finals), undecided, *most_regret(results.items())]
+    tables = {T: fmab.table(data, level=LEVEL) for T, data in results.items()}
+    attrs = next(iter(tables.values())).attrs
+    names = dict.fromkeys(["horizon", *attrs["dims"]])
+    rows = pd.concat([frame.assign(horizon=T) for T, frame in tables.items()], ignore_index=True)
+    # Labels that are words speak for themselves.
+    is_text = {name: all(isinstance(value, str) for value in rows[name]) for name in names}
+    symbols = {name: {"symbol": ""} if is_text[name] else {} for name in names}
+    words = {name: attrs["words"].get(name, {}) | symbols[name] for name in names}
+    words["horizon"] = {"symbol": "T"}
+    rows.attrs = {"words": words}
+    labels = frames.label_rows(rows, [name for name in names if rows[name].nunique() > 1])
+    undecided = f"{write_count((rows.undecided * rows.seeds).sum().round())} had not decided at T"
+    events = captions.describe_events(rows, labels, LEVEL)
+    return [*events, undecided, *most_regret(results.items())]
 
 
 def most_regret(results: Iterable[tuple[int, xr.Dataset]]) -> list[str]:

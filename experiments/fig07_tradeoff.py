@@ -74,12 +74,12 @@ def _draw(gap: str, results: common.Results, folder: Path) -> list[Path]:
 
 def _rows(horizon: int, data: xr.Dataset) -> list[dict[str, Any]]:
     """Returns cost, regret and leak of every pair."""
-    table = fmab.final_table(data, level=common.LEVEL, server_price=SERVER_PRICE)
+    frame = fmab.table(data, level=common.LEVEL, server_price=SERVER_PRICE)
     rows: list[dict[str, Any]] = []
     for p in figures.PARTICIPATIONS:
         leak = common.leak_of(fmab.cdp_mab(figures.EPSILON, participation=p), figures.AGENTS) or 0.0
-        for i, rounds in enumerate(figures.ROUNDS):
-            cell = table.sel(participation=p).isel(rounds=i)
+        cells = frame[frame.participation == p].itertuples()
+        for cell, rounds in zip(cells, figures.ROUNDS, strict=True):
             row = {
                 "T": horizon,
                 "p": p,
@@ -87,7 +87,7 @@ def _rows(horizon: int, data: xr.Dataset) -> list[dict[str, Any]]:
                 "leak": leak,
             }
             for name in ("cost", "regret"):
-                row[name] = tuple(float(cell[f"{name}{e}"]) for e in ("", "_lower", "_upper"))
+                row[name] = tuple(getattr(cell, f"{name}{e}") for e in ("", "_lower", "_upper"))
             rows.append(row)
     return rows
 

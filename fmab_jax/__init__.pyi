@@ -65,11 +65,11 @@ from fmab_jax.parts.worlds.contextual import ContextualWorld as ContextualWorld
 from fmab_jax.parts.worlds.drifting import Drifting as Drifting
 from fmab_jax.parts.worlds.linear import Linear as Linear
 from fmab_jax.planning.plan import plan as plan
-from fmab_jax.plots.parameters import plot_heat as plot_heat
-from fmab_jax.plots.parameters import plot_parameter as plot_parameter
+from fmab_jax.plots.heat import plot_heat as plot_heat
+from fmab_jax.plots.lines import plot_parameter as plot_parameter
+from fmab_jax.plots.over_time import plot_runs as plot_runs
 from fmab_jax.plots.pareto import plot_pareto as plot_pareto
-from fmab_jax.plots.runs import plot_runs as plot_runs
-from fmab_jax.plots.runs import save_figure as save_figure
+from fmab_jax.plots.saving import save_figure as save_figure
 from fmab_jax.records.problem import Problem as Problem
 from fmab_jax.reports.page import write_report as write_report
 from fmab_jax.run.cache import use_compilation_cache as use_compilation_cache

@@ -132,7 +132,7 @@ def stored():
     return os.path.abspath("stored")
 
 
-FINALS = made.table(epsilon=[0.5, 1.0], participation=[0.5, 1.0])
+ENDS = made.table(epsilon=[0.5, 1.0], participation=[0.5, 1.0])
 TABLE = pd.DataFrame({"who": [1, 1, 2, 2], "what": [1, 2, 1, 2], "stars": [1, 2, 2, 1]})
 NUMBERS = iter(range(10**9))
 
@@ -179,9 +179,9 @@ def bases():
         "export": {"data": DATA, "path": f"{next(NUMBERS)}.csv"},
         "plot_runs": {"runs": DATA},
         "save_figure": {"figure": None, "path": f"{next(NUMBERS)}.png"},
-        "plot_parameter": {"finals": FINALS, "x": "epsilon"},
-        "plot_heat": {"finals": FINALS, "x": "epsilon", "y": "participation"},
-        "plot_pareto": {"finals": FINALS},
+        "plot_parameter": {"frame": ENDS, "x": "epsilon"},
+        "plot_heat": {"frame": ENDS, "x": "epsilon", "y": "participation"},
+        "plot_pareto": {"frame": ENDS},
         "write_report": {"sources": DATA, "out": f"{next(NUMBERS)}.html"},
         "ratings.from_table": {"path": TABLE, "agent": "who", "arm": "what", "value": "stars"},
     }
@@ -233,9 +233,9 @@ USUAL = {
     "add_leaks": "data views",
     "export": "data path overwrite",
     "plot_runs": "runs level kind server_price",
-    "plot_parameter": "finals x hue metric",
-    "plot_heat": "finals y",
-    "plot_pareto": "finals hue",
+    "plot_parameter": "frame x hue metric",
+    "plot_heat": "frame y",
+    "plot_pareto": "frame hue",
     "save_figure": "figure path",
     "show": "frame columns words",
     "ratings.from_table": (

@@ -48,7 +48,7 @@ def main() -> None:
             client=client,
             progress=True,
         )
-    print(fmab.final_table(data).regret)
+    print(fmab.show(fmab.table(data)))
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ class Options:
     """When the race stops at its next look, such as 90s, 10m or 2h, with the answer so far."""
     out: str | None = option(None, metavar="FOLDER", default_text="trials are not kept")
     """Keep all trials: a plan that is killed goes on, a later one with other budgets uses them.
-    The answer is written there too, as plan.json and race.png; fmab report makes a page of it."""
+    The answer is written there too, as plan.json and race.png."""
     scheduler: str | None = option(None, metavar="ADDRESS", default_text="none")
     """Compute on the workers of a Dask scheduler: tcp://HOST:PORT, or the .json file it wrote."""
     format: str = option("text", kind=Choice(options=("text", "json")))
@@ -162,8 +162,8 @@ def _check_files(folder: Path) -> None:
 def _write_files(folder: Path, answer: Answer, document: dict[str, object]) -> list[Path]:
     """Writes the document and the figure of the race, in place of those of an earlier plan."""
     from fmab_jax.planning.answers import FIGURE, FILE, State
-    from fmab_jax.plots.race import plot_race
-    from fmab_jax.plots.runs import list_figure_files, save_figure
+    from fmab_jax.plots.rivals import plot_race
+    from fmab_jax.plots.saving import list_figure_files, save_figure
 
     path, picture = folder / FILE, folder / FIGURE
     figure = plot_race(answer.looks, answer.label, answer.list_labels(State.OVER))

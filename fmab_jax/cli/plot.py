@@ -12,23 +12,26 @@ Examples:
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fmab_jax.cli.options import Call, list_changed, option, rename_fields, visible
 from fmab_jax.cli.study_options import choose_file_name
 from fmab_jax.cli.tables import Reading, open_results, select_cells
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import Choice
-from fmab_jax.plots.kinds import KINDS, draw, list_flags
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from fmab_jax.plots.saving import Figure
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Axes(Reading):
-    """What is drawn against what."""
+class Options(Reading):
+    """A metric against parameters, curves, or regret against cost."""
 
     x: str | None = option(None, metavar="PARAMETER", default_text="off")
     """Parameter on the horizontal axis."""
@@ -38,24 +41,11 @@ class _Axes(Reading):
     """Parameter told apart by colour."""
     metric: str = option("regret", kind=Choice(options=("regret", "cost", "rounds")))
     """What is drawn against --x."""
-
-
-if TYPE_CHECKING:
-    _Kinds = _Axes
-else:
-    _Kinds = dataclasses.make_dataclass(
-        "_Kinds",
-        [(name, bool, option(False, help=kind.help)) for name, kind in list_flags().items()],
-        bases=(_Axes,),
-        frozen=True,
-        kw_only=True,
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options(_Kinds):
-    """A metric against parameters, curves, or regret against cost."""
-
+    curves: bool = option(False)
+    """Regret and links over time, a curve for each configuration."""
+    pareto: bool = option(False)
+    """Regret against communication cost, with the front: no other configuration has both less
+    regret and less cost."""
     out: str | None = option(None, metavar="FILE", default_text="FOLDER-KIND.png")
     """Where to write, .png or .pdf; its whole caption stands beside it, in a .txt."""
     overwrite: bool = option(False)
@@ -67,15 +57,19 @@ class Options(_Kinds):
 
 
 # Options that the start of a file name has already, or that do not change the figure.
-_UNNAMED = ("folder", "out", "overwrite", "x", "y", "hue", *list_flags())
-_ONE_OF = (
-    f"fmab plot: must be given one of {', '.join(f'--{name}' for name in ('x', *list_flags()))}"
-)
+_UNNAMED = ("folder", "out", "overwrite", "x", "y", "hue", "curves", "pareto")
+# Options that a kind of figure does not take.
+_FOREIGN = {
+    "curves": ("y", "hue", "metric"),
+    "pareto": ("y", "metric"),
+    "heat": ("hue",),
+    "parameter": (),
+}
 
 
 def execute(call: Call[Options]) -> None:
     """Draws and writes a figure."""
-    from fmab_jax.plots import runs as plots
+    from fmab_jax.plots.saving import list_figure_files, save_figure
 
     options = call.options
     kind = _choose_kind(options)
@@ -88,15 +82,32 @@ def execute(call: Call[Options]) -> None:
     data = select_cells(open_results(options.folder), options.select)
     with rename_fields(path="out"):
         try:
-            figure = draw(kind, data, vars(options))
+            figure = _draw(kind, data, options)
         except Refusal as error:
-            if error.field.partition(".")[0] != "finals":
+            if error.field.partition(".")[0] != "frame":
                 raise
             raise Refusal.line(f"{visible(options.folder)}: {error}") from None
-        plots.save_figure(figure, Path(path), overwrite=options.overwrite)
-    call.files.extend(plots.list_figure_files(figure, Path(path)))
+        save_figure(figure, Path(path), overwrite=options.overwrite)
+    call.files.extend(list_figure_files(figure, Path(path)))
     for file in call.files:
         print("wrote", file)
+
+
+def _draw(kind: str, data: xr.Dataset, options: Options) -> Figure:
+    from fmab_jax.analysis.tables import table
+    from fmab_jax.plots import heat, lines, over_time, pareto
+
+    look: dict[str, Any] = {"width": options.width, "caption": options.caption}
+    if kind == "curves":
+        look |= {"level": 0.95 if options.level is None else options.level, **options.prices}
+        return over_time.plot_runs(data, **look)
+    frame = table(data, level=options.level, **options.prices)
+    if kind == "pareto":
+        return pareto.plot_pareto(frame, options.hue, **look)
+    look |= {"x": options.x, "metric": options.metric}
+    if kind == "heat":
+        return heat.plot_heat(frame, **look | {"y": options.y})
+    return lines.plot_parameter(frame, hue=options.hue, **look)
 
 
 def _choose_kind(options: Options) -> str:
@@ -105,17 +116,16 @@ def _choose_kind(options: Options) -> str:
     Raises:
         Refusal: If they ask for none or several, or an option does not belong to the kind.
     """
-    kinds = [name for name in list_flags() if getattr(options, name)]
+    kinds = [kind for kind in ("curves", "pareto") if getattr(options, kind)]
     if options.x is not None:
         kinds.append("parameter" if options.y is None else "heat")
     if len(kinds) != 1:
-        raise Refusal.line(f"{_ONE_OF}; see fmab plot --help")
+        one_of = "must be given one of --x, --curves, --pareto"
+        raise Refusal.line(f"fmab plot: {one_of}; see fmab plot --help")
     (kind,) = kinds
-    for name, default in (("y", None), ("hue", None), ("metric", "regret")):
-        value, axes = getattr(options, name), (*KINDS[kind].needs, *KINDS[kind].takes)
-        if value != default and name not in axes:
-            context = (
-                f"with --{kind}" if kind in list_flags() else "for a heat map over --x and --y"
-            )
+    for name in _FOREIGN[kind]:
+        value = getattr(options, name)
+        if value != type(options).__dataclass_fields__[name].default:
+            context = f"with --{kind}" if kind != "heat" else "for a heat map over --x and --y"
             raise Refusal.line(f"--{name} {visible(value)}: must be left out {context}; drop one")
     return kind

@@ -18,7 +18,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fmab_jax.cli import study_options
 from fmab_jax.cli.options import Call, Command, list_changed, option, rename_fields
@@ -26,7 +26,6 @@ from fmab_jax.cli.tables import Filtered, Priced, check_columns, print_results
 from fmab_jax.errors import format_quantity, refuse
 from fmab_jax.files import check_path, refuse_taken
 from fmab_jax.parameters import Choice
-from fmab_jax.plots.kinds import draw
 from fmab_jax.sweeps.progress import say_later
 
 if TYPE_CHECKING:
@@ -139,11 +138,13 @@ def _check_figure(options: RunOptions, study: Study) -> None:
 
 def _write_figure(data: xr.Dataset, options: RunOptions, path: Path) -> list[Path]:
     """Draws and writes the figure; returns the files."""
-    from fmab_jax.plots import runs as plots
+    from fmab_jax.plots import over_time, saving
 
-    figure = draw("curves", data, {**vars(options), "kind": options.band})
-    plots.save_figure(figure, path, overwrite=options.overwrite)
-    return plots.list_figure_files(figure, path)
+    level = 0.95 if options.level is None else options.level
+    how: dict[str, Any] = {"level": level, "kind": options.band, **options.prices}
+    figure = over_time.plot_runs(data, **how)
+    saving.save_figure(figure, path, overwrite=options.overwrite)
+    return saving.list_figure_files(figure, path)
 
 
 def _choose_paths(call: Call[RunOptions], study: Study) -> tuple[Path, Path]:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from matplotlib import rc_context
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
@@ -24,7 +23,7 @@ from matplotlib.legend import Legend
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator, ScalarFormatter
 
 from fmab_jax.analysis.words import write_number
-from fmab_jax.errors import Refusal, parse_number, real, refuse
+from fmab_jax.errors import parse_number, real
 from fmab_jax.plots.captions import Sentence
 
 Stroke = str | tuple[float, tuple[float, ...]]
@@ -67,20 +66,10 @@ class Picture(Figure):
 
 
 def check_width(width: object) -> float:
-    """Returns a width in inches, given as such or by a name of `WIDTHS`.
-
-    Raises:
-        ValueError: For anything else.
-    """
-    if isinstance(width, str) and width in WIDTHS:
-        return WIDTHS[width]
-    number = parse_number(width) if isinstance(width, str) else width
-    try:
-        return real("width", number, _NARROWEST, _WIDEST, "give a width in inches")
-    except Refusal:
-        inches = f"a number of inches in [{_NARROWEST:g}, {_WIDEST:g}]"
-        allowed = f"{', '.join(map(repr, WIDTHS))}, or {inches}"
-        refuse("width", width, allowed, "a column is 3.4 inches wide, a page 7")
+    """Returns a width in inches, given as such or by a name of `WIDTHS`; refuses others."""
+    number: object = WIDTHS.get(width, parse_number(width)) if isinstance(width, str) else width
+    remedy = "give inches, 'column' (3.4) or 'page' (7)"
+    return real("width", width if number is None else number, _NARROWEST, _WIDEST, remedy)
 
 
 def make_panels(heights: Sequence[float], width: float = WIDTH) -> tuple[Figure, list[Axes]]:
@@ -196,8 +185,9 @@ LEGEND: Style = {
 def lay_out(
     figure: Figure,
     handles: Sequence[Artist] | Sequence[list[Artist]],
-    caption: Sequence[Sentence] | Callable[[], Sequence[Sentence]] = (),
+    caption: Sequence[Sentence] = (),
     *,
+    legend_title: str = "",
     fit: Callable[[], None] = lambda: None,
     height: float | None = None,
     draws_caption: bool = True,
@@ -206,15 +196,21 @@ def lay_out(
 
     The whole caption becomes the figure's label, for `save_figure` and for who shows it as text;
     what fits of it in a fifth of the height is drawn, unless ``draws_caption`` is false.
-    ``handles`` are entries of the legend, or lists of entries, each of which begins a line of its
-    own. ``caption`` is its sentences, or returns them once the axes have their place. ``fit``
-    adapts labels to the axes whenever their place has changed. ``height`` is what the axes below
-    each other are to have together, in inches, without labels.
+
+    Args:
+        figure: With its axes.
+        handles: Entries of the legend, or lists of entries, each of which begins a line of its own.
+        caption: Its sentences.
+        legend_title: Stands above the legend.
+        fit: Adapts labels to the axes whenever their place has changed.
+        height: Of all axes below each other, in inches, without labels.
+        draws_caption: Whether a part of the caption is drawn.
     """
     wide, tall = figure.get_size_inches()
     groups = [group for group in handles if isinstance(group, list)]
     groups.append([handle for handle in handles if not isinstance(handle, list)])
-    legends = [_draw_legend(figure, group, wide - 2 * PAD) for group in groups if group]
+    inner = wide - 2 * PAD
+    legends = [_draw_legend(figure, group, inner, legend_title) for group in groups if group]
     heights = [legend.get_window_extent().height / figure.dpi + 0.6 * PAD for legend in legends]
     tops = np.cumsum([PAD, *heights])
     above = float(tops[-1]) + (0.4 * PAD if legends else 0)
@@ -237,69 +233,45 @@ def lay_out(
         before, tall = tall, place(tall, PAD)
         if abs(tall - before) < 0.005:
             break
-    words = filter(None, caption() if callable(caption) else caption)
-    sentences = [forms if isinstance(forms, tuple) else (forms,) for forms in words]
-    figure.set_label(_join_sentences([forms[0] for forms in sentences]))
-    font: Style = {"fontsize": FONT, "linespacing": 1.15, "parse_math": False}
-    text = figure.text(PAD / wide, 0, "", va="bottom", **font)
-
-    def measure(sentences_tried: Sequence[str]) -> float:
-        text.set_text(wrap_text(_join_sentences(sentences_tried), wide - 2 * PAD))
-        return 2 * PAD + text.get_window_extent().height / figure.dpi
-
-    def fits(sentences_tried: Sequence[str]) -> bool:
-        below = measure(sentences_tried)
-        return below <= SHARE * (below + tall + above)
-
-    shown = _fit_sentences(sentences, fits) if draws_caption else []
-    # Measuring sets the text.
-    below = measure(shown)
-    below = below if any(shown) else PAD
+    sentences = [(x, "") if isinstance(x, str) else x for x in caption if x]
+    figure.set_label(_join_sentences([full for full, _ in sentences]))
+    below = _draw_caption(figure, sentences if draws_caption else [], tall + above)
     place(tall, below)
-    text.set_y(PAD / (below + tall + above))
+    figure.texts[-1].set_y(PAD / (below + tall + above))
     # The labels fit the places that they have now, at any resolution.
     figure.set_layout_engine("none")
     return figure
+
+
+def _draw_caption(figure: Figure, sentences: Sequence[tuple[str, str]], above: float) -> float:
+    """Draws what fits of a caption below ``above`` inches; returns its height with margins.
+
+    First the short forms of sentences that have one are drawn, then full ones in turn.
+    """
+    wide = figure.get_figwidth()
+    font: Style = {"fontsize": FONT, "linespacing": 1.15, "parse_math": False}
+    text = figure.text(PAD / wide, 0, "", va="bottom", **font)
+
+    def measure(words: Sequence[str]) -> float:
+        text.set_text(wrap_text(_join_sentences(words), wide - 2 * PAD))
+        return 2 * PAD + text.get_window_extent().height / figure.dpi
+
+    shown = [""] * len(sentences)
+    for forms in ([short for _, short in sentences], [full for full, _ in sentences]):
+        for place, form in enumerate(forms):
+            trial = [*shown[:place], form, *shown[place + 1 :]]
+            if form and (below := measure(trial)) <= SHARE * (below + above):
+                shown = trial
+    # Measuring sets the text.
+    below = measure(shown)
+    return below if any(shown) else PAD
 
 
 def _join_sentences(sentences: Sequence[str]) -> str:
     return " ".join(f"{words}." for words in sentences if words)
 
 
-def _fit_sentences(
-    sentences: Sequence[tuple[str, ...]], fits: Callable[[Sequence[str]], bool]
-) -> list[str]:
-    """Returns the sentences that fit: first the shortest forms, then longer ones in turn."""
-    texts = [""] * len(sentences)
-    shortest = [forms[1:][-1:] for forms in sentences]
-    for stage in (shortest, sentences):
-        for place, forms in enumerate(stage):
-            for form in forms:
-                trial = [*texts[:place], form, *texts[place + 1 :]]
-                if fits(trial):
-                    texts = trial
-                    break
-    return texts
-
-
-def read_caption(figure: Figure) -> tuple[list[str], str]:
-    """Returns the drawn part of the caption of a figure, and the whole caption."""
-    return [text.get_text().replace("\n", " ") for text in figure.texts], str(figure.get_label())
-
-
-def write_svg(figure: Figure) -> bytes:
-    """Returns a finished figure as SVG without its caption; the same bytes for the same figure."""
-    (caption,) = figure.texts
-    is_visible, file = caption.get_visible(), io.BytesIO()
-    caption.set_visible(False)
-    metadata = {"Date": None, "Creator": None, "Format": None, "Type": None}
-    with rc_context({"svg.hashsalt": "fmab_jax", "svg.fonttype": "path"}):
-        figure.savefig(file, format="svg", bbox_inches="tight", pad_inches=PAD, metadata=metadata)
-    caption.set_visible(is_visible)
-    return file.getvalue()
-
-
-def _draw_legend(figure: Figure, handles: Sequence[Artist], inner: float) -> Legend:
+def _draw_legend(figure: Figure, handles: Sequence[Artist], inner: float, title: str) -> Legend:
     """Puts a legend at the top of the figure, in as few rows as fit its width."""
     labels = [wrap_text(str(handle.get_label()), inner - 0.4) for handle in handles]
     # Beside a text are its line, of 2.2 letters, and spaces.
@@ -308,7 +280,8 @@ def _draw_legend(figure: Figure, handles: Sequence[Artist], inner: float) -> Leg
     columns = math.ceil(len(handles) / rows)
     spaces: Style = {"handlelength": 2.2, "columnspacing": 1.2, "handletextpad": 0.5}
     spaces |= {"loc": "upper center", "ncols": columns}
+    spaces |= {"title": wrap_text(title, inner) or None, "title_fontsize": FONT}
     legend = figure.legend(handles, labels, **LEGEND, **spaces)
-    for text in legend.get_texts():
+    for text in [*legend.get_texts(), legend.get_title()]:
         text.set_parse_math(False)
     return legend

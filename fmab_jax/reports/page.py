@@ -1,53 +1,44 @@
-"""One self-contained HTML file of everything that results say."""
+"""Writes one self-contained HTML file about results: figures, tables, comparisons, the ledger."""
 
 from __future__ import annotations
 
+import base64
 import itertools
-import math
 import os
 import tomllib
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from importlib import resources
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from fmab_jax.analysis import comparisons, costs, privacy, questions, words
+from fmab_jax import __version__
+from fmab_jax.analysis import privacy, words
+from fmab_jax.analysis.comparisons import compare_all
+from fmab_jax.analysis.costs import LEAK_NOTE
 from fmab_jax.analysis.overview import show
-from fmab_jax.analysis.statements import Comparison, count_verdicts
-from fmab_jax.analysis.tables import check_result, final_table, table
-from fmab_jax.errors import Refusal, format_quantity, real, refuse
+from fmab_jax.analysis.tables import check_result, table
+from fmab_jax.errors import Refusal, real, refuse
 from fmab_jax.files import check_path, refuse_taken, whole_file
-from fmab_jax.planning.answers import read_document
-from fmab_jax.plots import captions
-from fmab_jax.plots.parameters import plot_parameter
-from fmab_jax.plots.runs import plot_runs, select_cells
-from fmab_jax.reports import plan_page
-from fmab_jax.reports.blocks import (
-    write_code,
-    write_facts,
-    write_figure,
-    write_list,
-    write_note,
-    write_page,
-    write_table,
-)
+from fmab_jax.plots import captions, frames, saving
+from fmab_jax.plots.lines import plot_parameter
+from fmab_jax.plots.over_time import plot_runs, split_runs
 from fmab_jax.run.attributes import LONGEST, json_attr
 from fmab_jax.sweeps import study_file
 from fmab_jax.sweeps.results import read
 
 _Source = str | os.PathLike[str] | xr.Dataset
 Sources = _Source | Sequence[_Source] | Mapping[str, _Source]
-Results = Mapping[str, xr.Dataset]
-Prices = Mapping[str, Any]
 
-# Configurations and comparisons of one report, and rows of a table.
-_MOST_CELLS, _MOST_COMPARED, _MOST_ROWS = 1000, 40, 300
-# Comparisons at the top.
-_HEADLINES = 4
-# Curves that one picture can tell apart; pictures of a grid's third parameter.
+# Configurations and comparisons of one report.
+_MOST_CELLS, _MOST_COMPARED = 1000, 40
+# Curves that one picture can tell apart; pictures of a grid of three parameters or more.
 _MOST_CURVES, _MOST_PANELS = 8, 4
 
 
@@ -69,7 +60,6 @@ def write_report(
     Args:
         sources: A sweep's folder or a .nc file, or several in a list; or a Dataset of `simulate`
             or `sweep`; or a dict of such things by the labels to show. Up to 1,000 configurations.
-            Or the folder of a plan, see `fmab plan --out`.
         out: Where to write, ending in .html.
         title: Of the page; by default the algorithms' titles.
         level: Confidence level of bands and intervals, in (0, 1).
@@ -101,13 +91,33 @@ def write_report(
     ):
         refuse("title", title, f"a text of at most {LONGEST:,} letters", "shorten it")
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
+    results = {label: check_result(data) for label, data in read_results(sources).items()}
+    number = sum(data.seeds.size for data in results.values())
+    if number > _MOST_CELLS:
+        remedy = "select fewer: --select NAME=VALUE, or .sel(...)"
+        refuse("configurations", number, f"at most {_MOST_CELLS:,} in one report", remedy)
+    if max(int(data.seeds.max()) for data in results.values()) < 2:
+        refuse("seeds", "fewer than 2", "at least 2 in a configuration", "resume the sweep")
     prices = {"server_price": server_price, "peer_price": peer_price}
-    if (plan := plan_page.find_plan(sources)) is not None:
-        whole = plan_page.render_plan(read_document(plan, "sources"), title)
-    else:
-        whole = render_page(read_results(sources), title, level, prices)
+    tables = {}
+    for label, data in results.items():
+        # A sweep until precise has a level of its own.
+        table_level = None if "looks" in data.attrs and level == 0.95 else level
+        tables[label] = table(data, level=table_level, **prices)
+    titles = dict.fromkeys(str(data.attrs.get("title", "a run")) for data in results.values())
+    text = _fill_template(
+        title or words.shorten(f"Regret of {', '.join(titles)}"),
+        {
+            "What was run": _describe_runs(results, tables),
+            "Regret and links over time": _draw_curves(results, level, prices),
+            "At the horizon": _show_tables(tables),
+            "Comparisons": _compare(results, tables, level),
+            "The privacy ledger": _show_ledgers(results),
+            "The study, and versions": _show_origins(results),
+        },
+    )
     with whole_file(path) as temporary:
-        temporary.write_bytes(whole.encode("utf-8", "replace"))
+        temporary.write_bytes(text.encode("utf-8", "replace"))
     return path
 
 
@@ -121,7 +131,7 @@ def check_out(out: object, overwrite: bool) -> Path:
 
 
 def read_results(sources: Sources) -> dict[str, xr.Dataset]:
-    """Returns results by label."""
+    """Returns results by label; a path's label is its name without ending, or all of it."""
     if isinstance(sources, (str, os.PathLike, xr.Dataset)):
         sources = [sources]
     allowed = "a path, a Dataset, a list of paths, or a dict of either by label"
@@ -129,20 +139,16 @@ def read_results(sources: Sources) -> dict[str, xr.Dataset]:
         refuse("sources", sources, allowed, "pass what fmab run or fmab sweep wrote")
     if isinstance(sources, Mapping):
         return {str(label): _read_result(item, allowed) for label, item in sources.items()}
-    results, paths = dict[str, xr.Dataset](), set[str]()
-    for item in sources:
-        label = ""
-        if not isinstance(item, xr.Dataset):
-            path = Path(os.path.abspath(check_path("sources", item)))
-            label = path.stem if path.suffix == ".nc" else path.name
-            # Files of one name lie in different folders.
-            label = os.path.normpath(item) if label in results else label
-            if (real := os.path.realpath(path)) in paths:
-                refuse("sources", os.fspath(item), "distinct", "name each result once")
-            paths.add(real)
-        elif len(sources) > 1:
-            refuse("sources", "several Datasets", "labelled", "write {'label': data}")
-        results[label] = _read_result(item, allowed)
+    if len(sources) > 1 and any(isinstance(item, xr.Dataset) for item in sources):
+        refuse("sources", "several Datasets", "labelled", "write {'label': data}")
+    results = dict[str, xr.Dataset]()
+    paths = [Path() if isinstance(x, xr.Dataset) else check_path("sources", x) for x in sources]
+    if len({os.path.realpath(path) for path in paths}) < len(paths):
+        refuse("sources", [*map(str, paths)], "distinct", "name each result once")
+    for item, path in zip(sources, paths, strict=True):
+        label = path.stem if path.suffix == ".nc" else path.resolve().name
+        # Files of one name lie in different folders.
+        results[str(path) if label in results else label] = _read_result(item, allowed)
     return results
 
 
@@ -156,223 +162,189 @@ def _read_result(item: object, allowed: str) -> xr.Dataset:
     return item
 
 
-def render_page(results: Results, title: str | None, level: float, prices: Prices) -> str:
-    """Returns the page of results by label."""
-    results = {label: check_result(data) for label, data in results.items()}
-    number = sum(int(data.seeds.size) for data in results.values())
-    if number > _MOST_CELLS:
-        remedy = "select fewer: --select NAME=VALUE, or .sel(...)"
-        refuse("configurations", number, f"at most {_MOST_CELLS:,} in one report", remedy)
-    if max(int(data.seeds.max()) for data in results.values()) < 2:
-        refuse("seeds", "fewer than 2", "at least 2 in a configuration", "resume the sweep")
-    parts = [
-        _Result(words.shorten(label) * (len(results) > 1), data, level, prices)
+def _fill_template(title: str, sections: Mapping[str, Iterator[str]]) -> str:
+    """Returns a page of sections, each of blocks of HTML by its title; empty ones are left out."""
+    files = resources.files("fmab_jax.reports")
+    template, css = ((files / name).read_text("utf-8") for name in ("page.html", "report.css"))
+    contents, parts = list[str](), list[str]()
+    for name, blocks in sections.items():
+        if text := "\n".join(blocks):
+            place = f"part-{len(parts)}"
+            contents.append(f'<li><a href="#{place}">{escape(name)}</a></li>')
+            head = f'<section id="{place}" aria-labelledby="{place}-title">'
+            parts.append(f'{head}<h2 id="{place}-title">{escape(name)}</h2>\n{text}\n</section>')
+    return Template(template).substitute(
+        title=escape(title),
+        version=__version__,
+        style=css,
+        contents="".join(contents),
+        sections="\n".join(parts),
+    )
+
+
+def _write_note(text: str) -> str:
+    return f'<p class="note">{escape(text)}</p>'
+
+
+def _write_list(lines: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>" if lines else ""
+
+
+def _write_table(frame: pd.DataFrame, caption: str, classes: str | None = None) -> str:
+    """Returns a table of texts; of the class "words" prose is wrapped."""
+    with pd.option_context("display.max_colwidth", None):
+        html = frame.to_html(index=False, border=0, classes=classes)
+    html = html.replace("<th>", '<th scope="col">')
+    html = html.replace("<thead>", f"<caption>{escape(caption)}</caption>\n<thead>", 1)
+    head = f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(caption)}">'
+    return f"{head}{html}</div>"
+
+
+def _write_figure(figure: saving.Figure, title: str) -> str:
+    """Returns a figure as an image in the page, with its caption."""
+    image = base64.b64encode(saving.write_svg(figure)).decode()
+    caption = escape(f"{title}. {figure.get_label()}")
+    source = f"data:image/svg+xml;base64,{image}"
+    picture = f'<img src="{source}" alt="{caption}">'
+    return f"<figure>{picture}<figcaption>{caption}</figcaption></figure>"
+
+
+def _start(label: str, results: Mapping[str, object]) -> str:
+    """Returns what a line about one of several results starts with."""
+    return f"{words.shorten(label)}: " * (len(results) > 1)
+
+
+def _describe_runs(
+    results: Mapping[str, xr.Dataset], tables: Mapping[str, pd.DataFrame]
+) -> Iterator[str]:
+    """Yields settings, seeds, trust, and what went wrong."""
+    for label, frame in tables.items():
+        attrs, start = results[label].attrs, _start(label, tables)
+        seeds = f"{captions.write_seed_range(frame.seeds)}, root seed {attrs.get('root_seed', 0)}"
+        trusts = " or ".join(f"“{x}”" for x in dict.fromkeys(frame.trust) if x)
+        labels = frames.label_rows(frame, frames.list_varied(frame))
+        events = captions.describe_events(frame, labels, frame.attrs["level"])
+        lines = [f"{frame.attrs['title']}, {seeds}", f"Trusted: {trusts or 'not known'}", *events]
+        if empty := int((frame.seeds < 2).sum()):
+            lines.append(f"Configurations that have fewer than 2 seeds so far: {empty}")
+        remarks = (" ".join(line.split()) for line in frame.attrs["remarks"])
+        yield _write_list([start + line for line in (*(f"{x}." for x in lines), *remarks)])
+
+
+def _draw_curves(
+    results: Mapping[str, xr.Dataset], level: float, prices: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yields the figure of regret over time, where there are few curves."""
+    if sum(data.seeds.size for data in results.values()) > _MOST_CURVES:
+        note = f"Not drawn: more than {_MOST_CURVES} curves. fmab plot --curves draws some of them."
+        yield _write_note(note)
+        return
+    runs = {
+        _start(label, results) + name: run
         for label, data in results.items()
-    ]
-    cells = {name: cell for part in parts for name, cell in part.list_cells().items()}
-    titles = dict.fromkeys(part.title for part in parts)
-    compared, notes = _compare(parts, cells, level)
-    events = [line for part in parts for line in part.describe_events()]
-    sections = {
-        "What was run": [
-            write_list(dict.fromkeys(part.start + part.frame.attrs["title"] for part in parts)),
-            write_facts([fact for part in parts for fact in part.list_settings()]),
-        ],
-        "In short": [
-            write_list([*(f"{x.sentence}." for x in _choose_headlines(compared)), *events]),
-            *map(write_note, notes),
-        ],
-        "Regret and links over time": _draw_curves(parts, len(cells), level, prices),
-        "At the horizon": [block for part in parts for block in part.show_finals()],
-        "Comparisons": _show_comparisons(compared),
-        "The privacy ledger": [block for part in parts for block in part.show_ledger()],
-        "The study, and versions": [block for part in parts for block in part.show_origin()],
+        for name, run in split_runs(data).items()
+        if run.seeds > 1
     }
-    return write_page(title or f"Regret of {', '.join(titles)}", sections)
+    figure = plot_runs(runs, level=level, caption=False, **prices)
+    yield _write_figure(figure, "Regret and links over time")
 
 
-class _Result:
-    """One result of a report, with its table of final values."""
-
-    def __init__(self, label: str, data: xr.Dataset, level: float, prices: Prices) -> None:
-        self.label, self.data = label, data
-        self.start = f"{label}: " * bool(label)
-        # A sweep until precise has a level of its own.
-        own = None if "looks" in data.attrs and level == 0.95 else level
-        self.frame = table(data, level=own, **prices)
-        self.finals = final_table(data, level=own, **prices)
-
-    @property
-    def title(self) -> str:
-        """Title of its algorithms."""
-        return words.shorten(str(self.data.attrs.get("title", "a run")))
-
-    def list_cells(self) -> dict[str, xr.Dataset]:
-        """Returns the configurations that have seeds for an interval, by label."""
-        cells = {}
-        for place in np.ndindex(self.data.seeds.shape):
-            cell = self.data.isel(dict(zip(self.data.seeds.dims, place, strict=True)))
-            if cell.seeds > 1:
-                names = filter(None, [self.label, questions.write_label(self.data, place)])
-                cells[", ".join(names) or self.title] = cell
-        return cells
-
-    def select_curves(self) -> dict[str, xr.Dataset]:
-        """Returns runs to draw: of many, those that differ in the first parameter."""
-        data = self.data
-        if data.seeds.size > _MOST_CURVES:
-            free, *others = map(str, data.seeds.dims)
-            data = data.isel({name: [questions.find_reference(data[name])] for name in others})
-            data = data.isel({free: slice(_MOST_CURVES)})
-        runs = select_cells(data).items()
-        return {self.start + label: run for label, run in runs if run.seeds > 1}
-
-    def list_settings(self) -> list[tuple[str, str]]:
-        """Returns names and values of what the title does not say."""
-        attrs, seeds, frame = self.data.attrs, self.data.seeds.values, self.frame
-        number = " to ".join(f"{x:,}" for x in sorted({int(seeds.min()), int(seeds.max())}))
-        number += " per configuration" * (seeds.size > 1)
-        rows = {"seeds": f"{number}, root seed {attrs.get('root_seed', 0)}"}
-        rows["recorded slots"] = f"{self.data.sizes['time']:,}"
-        if attrs.get("keep") == "summary":
-            rows["kept"] = "moments, counts and a histogram; no single seeds"
-        trusts = dict.fromkeys(trust for trust in frame.trust if isinstance(trust, str) and trust)
-        rows["trusted"] = " or ".join(f"“{trust}”" for trust in trusts) or "not known"
-        rows["confidence level"] = f"{100 * frame.attrs['level']:.6g} %"
-        return [(self.start + name, text) for name, text in rows.items()]
-
-    def describe_events(self) -> list[str]:
-        """Returns sentences on seeds that went wrong, and remarks on the table."""
-        lines = [f"{line}." for line in captions.describe_cell_events(self.finals)]
-        lines += [" ".join(line.split()) for line in self.frame.attrs["remarks"]]
-        return [self.start + line for line in lines]
-
-    def show_finals(self) -> Iterator[str]:
-        """Yields figures and the table of what is there at the horizon."""
-        finals = self.finals
-        finals = finals.squeeze([name for name in finals.seeds.dims if finals.sizes[name] == 1])
-        if finals.seeds.ndim and int(finals.seeds.min()) > 1:
-            x, *names = sorted(finals.seeds.dims, key=lambda name: _rank_axis(finals[name]))
-            hue, panels = (names[0], names[1:]) if names else (None, [])
-            places = [*np.ndindex(*(finals.sizes[name] for name in panels))]
-            if len(places) > _MOST_PANELS:
-                places = [tuple(questions.find_reference(finals[name]) for name in panels)]
-            for place in places:
-                panel = finals.isel(dict(zip(panels, place, strict=True)))
-                values = [words.format_value(finals[n], panel[n].item()) for n in panels]
-                title = ", ".join([f"{self.start}Regret at the horizon", *values])
-                yield write_figure(plot_parameter(panel, x, hue), title)
-        shown = show(self.frame[:_MOST_ROWS], words=True)
-        yield write_table(shown, f"{self.start}Final values")
-        yield write_note(" ".join(shown.attrs["legend"]))
-        if len(self.frame) > _MOST_ROWS:
-            yield write_note(f"The first {_MOST_ROWS} of {len(self.frame):,} configurations.")
-
-    def show_ledger(self) -> Iterator[str]:
-        """Yields the privacy ledger, with its notes."""
-        if "ledger" not in self.data.coords:
-            return
-        rows, notes = privacy.write_table(self.data)
-        heads = {"title": "algorithm", "viewer": "viewer", "observation": "what they see"}
-        heads |= {"where": "of which runs", "epsilon": "ε over the whole run"}
-        frame = pd.DataFrame(rows).rename(columns=heads)
-        frame = frame.drop(columns=[n for n in frame if (frame[n] == "").all()])
-        caption = f"{self.start}What is told of one reward, and to whom"
-        yield write_table(frame, caption, is_prose=True)
-        yield from map(write_note, notes)
-
-    def show_origin(self) -> Iterator[str]:
-        """Yields the study file that makes the result again, checked, and versions."""
-        text, note = self._write_study()
-        if text:
-            yield write_note(
-                f"{self.start}To make these results again, save this as study.toml and run fmab "
-                "sweep study.toml. The same versions and kind of device give the same bits."
-            )
-            yield write_code(text, f"Study file {self.label}".strip())
-        if note:
-            yield write_note(self.start + note)
-        names = [(name, f"{name}_version") for name in ("fmab_jax", "jax", "jaxlib", "numpy")]
-        names += [("device", "platform_version"), ("device", "device")]
-        attrs, names = self.data.attrs, [*names, ("hash of the study", "study_hash")]
-        yield write_facts((n, str(attrs[key])) for n, key in names if attrs.get(key))
-
-    def _write_study(self) -> tuple[str, str]:
-        """Returns its study file, "" where none states it, and a note about it."""
-        attrs, seeds = self.data.attrs, self.data.seed.values if "seed" in self.data else ()
-        try:
-            document = study_file.build_document(json_attr(self.data, "study"), seeds)
-            text = study_file.format_document(document)
-            if "means" in document["problem"]:
-                return text, "The means are not in it: put the name of their file for FILE.npz."
-            if study_file.build_study(tomllib.loads(text)).hash == attrs.get("study_hash"):
-                return text, ""
-        except (Refusal, AttributeError, KeyError, TypeError, ValueError):
-            pass  # plug-ins, or results without a full study
-        return "", "No study file makes these results again: they do not hold all that made them."
-
-
-def _rank_axis(axis: xr.DataArray) -> tuple[bool, int]:
-    """Ranks parameters for the horizontal axis: numbers first, then by number of values."""
-    return sum(map(words.is_number, axis.values.tolist())) < 2, -axis.size
-
-
-def _draw_curves(parts: Sequence[_Result], number: int, level: float, prices: Prices) -> list[str]:
-    """Returns the figure of regret over time, and what it does not show."""
-    pairs = itertools.chain.from_iterable(part.select_curves().items() for part in parts)
-    runs = dict(itertools.islice(pairs, _MOST_CURVES))
-    title = "Regret and links over time"
-    note = "Regret is cumulative, and summed over all agents."
-    if len(runs) < number:
-        note += f" The picture shows {len(runs)} of {number:,} configurations."
-    return [write_figure(plot_runs(runs, level=level, **prices), title), write_note(note)]
+def _show_tables(tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
+    """Yields figures and the table of what is there at the horizon."""
+    for label, frame in tables.items():
+        start, rows = _start(label, tables), frame[frame.seeds > 1]
+        # Numbers stand on the horizontal axis rather than names, and many values rather than few.
+        names = sorted(
+            frames.list_varied(rows),
+            key=lambda name: (rows[name].dtype == object, -rows[name].nunique()),
+        )
+        others = names[2:]
+        panels = rows.groupby(others, sort=False) if others else [((), rows)]
+        for _, panel in itertools.islice(panels, _MOST_PANELS if names else 0):
+            values = ", ".join(frames.label_rows(panel[:1], others))
+            title = f"{start}Regret at the horizon" + f", {values}" * bool(values)
+            yield _write_figure(plot_parameter(panel, *names[:2], caption=False), title)
+        shown = show(frame, words=True)
+        yield _write_table(shown, f"{start}Final values")
+        yield _write_note(" ".join(shown.attrs["legend"]))
 
 
 def _compare(
-    parts: Sequence[_Result], cells: Results, level: float
-) -> tuple[list[Comparison], list[str]]:
-    """Returns comparisons of configurations, and notes on those that are not made."""
-    has_unlike = False
-    if len(parts) > 1:
-        compared, has_unlike = comparisons.compare_runs(cells, level)
-    else:
-        compared = comparisons.compare_all(parts[0].data, level=level)
-    notes = [questions.DIFFERENT_QUESTIONS] * (has_unlike and bool(compared))
-    if empty := sum(len(part.frame) for part in parts) - len(cells):
-        notes.append(f"without seeds yet: {format_quantity(empty, 'configuration')}")
-    if len(compared) > _MOST_COMPARED:
-        notes.append(f"{_MOST_COMPARED} of {len(compared)} comparisons are made, the first ones")
-        compared = comparisons.adjust_p_values(compared[:_MOST_COMPARED])
-    return compared, [f"{note}." for note in notes]
-
-
-def _choose_headlines(compared: Sequence[Comparison]) -> list[Comparison]:
-    """Returns the comparisons at the top: all, or the largest differences."""
-    if len(compared) <= _HEADLINES:
-        return list(compared)
-    finite = [comparison for comparison in compared if math.isfinite(comparison.percent)]
-    return sorted(finite, key=lambda pair: -abs(pair.percent))[:_HEADLINES]
-
-
-def _show_comparisons(compared: Sequence[Comparison]) -> list[str]:
-    """Returns a sentence for each comparison, and their table."""
-    if not compared:
-        return [
-            write_note(
-                "Nothing is compared: there is one configuration with seeds, or they differ in "
-                "horizon, size or problem, which are different questions."
-            )
-        ]
-    shared = costs.find_shared_observation([x for pair in compared for x in pair.participants])
-    frame = pd.DataFrame([pair.cells(shared) for pair in compared])
-    methods = dict.fromkeys(pair.method_note for pair in compared)
-    note = (
-        f"{count_verdicts(compared)}. Regret at the horizon, first minus second, per cent of the "
-        f"second. {costs.LEAK_NOTE}. {'. '.join(methods)}. p-values of Holm are adjusted for all "
-        "comparisons, intervals are not. “No difference is shown” does not mean that there is none."
+    results: Mapping[str, xr.Dataset], tables: Mapping[str, pd.DataFrame], level: float
+) -> Iterator[str]:
+    """Yields a sentence for each comparison, and how they are made."""
+    compared: xr.Dataset | dict[str, xr.Dataset] = next(iter(results.values()))
+    if len(results) > 1:
+        compared = {}
+        for label, data in results.items():
+            names = frames.label_rows(tables[label], frames.list_varied(tables[label]))
+            for name, place in zip(names, np.ndindex(data.seeds.shape), strict=True):
+                cell = data.isel(dict(zip(data.seeds.dims, place, strict=True)))
+                if cell.seeds > 1:
+                    compared[", ".join(filter(None, [label, name]))] = cell
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        pairs = compare_all(compared, level=level)
+    yield _write_list([f"{pair.sentence}." for pair in pairs[:_MOST_COMPARED]])
+    if len(pairs) > _MOST_COMPARED:
+        yield _write_note(f"The first {_MOST_COMPARED} of {len(pairs)} comparisons.")
+    yield from (_write_note(f"{warning.message}.") for warning in caught)
+    if not pairs:
+        yield _write_note(
+            "Nothing is compared: there is one configuration with seeds, or they differ in "
+            "horizon, size or problem, which are different questions."
+        )
+        return
+    methods = ". ".join(dict.fromkeys(pair.method_note for pair in pairs[:_MOST_COMPARED]))
+    yield _write_note(
+        f"Regret at the horizon, in per cent of the second, with {100 * level:.6g} % intervals. "
+        f"{LEAK_NOTE}. {methods}. A difference is shown where its p-value, adjusted by Holm's "
+        f"method for all {len(pairs)} comparisons, is below {1 - level:.6g}; intervals are not "
+        "adjusted. “No difference is shown” does not mean that there is none."
     )
-    return [
-        write_list(f"{pair.sentence}." for pair in compared),
-        write_table(frame, "Differences of mean regret at the horizon"),
-        write_note(note),
-    ]
+
+
+def _show_ledgers(results: Mapping[str, xr.Dataset]) -> Iterator[str]:
+    """Yields the privacy ledger of each result, with its notes."""
+    heads = {"title": "algorithm", "observation": "what they see", "where": "of which runs"}
+    heads |= {"epsilon": "ε over the whole run"}
+    for label, data in results.items():
+        if "ledger" in data.coords:
+            rows, notes = privacy.write_table(data)
+            frame = pd.DataFrame(rows).rename(columns=heads)
+            frame = frame.loc[:, (frame != "").any()]
+            caption = f"{_start(label, results)}What is told of one reward, and to whom"
+            yield _write_table(frame, caption, "words")
+            yield from map(_write_note, notes)
+
+
+def _show_origins(results: Mapping[str, xr.Dataset]) -> Iterator[str]:
+    """Yields the study file that makes each result again, and versions."""
+    names = [f"{name}_version" for name in ("fmab_jax", "jax", "jaxlib", "numpy", "platform")]
+    for label, data in results.items():
+        start = _start(label, results)
+        text, note = _write_study(data)
+        yield _write_note(start + note)
+        if text:
+            name = escape(f"{start}study file")
+            yield f'<pre tabindex="0" aria-label="{name}"><code>{escape(text)}</code></pre>'
+        versions = [f"{name}: {data.attrs[name]}" for name in names if data.attrs.get(name)]
+        yield _write_list([*versions, f"study_hash: {data.attrs.get('study_hash', 'not known')}"])
+
+
+def _write_study(data: xr.Dataset) -> tuple[str, str]:
+    """Returns the study file of a result, "" where none states it, and a note about it."""
+    seeds = data.seed.values if "seed" in data else ()
+    note = (
+        "To make these results again, save this as study.toml and run fmab sweep study.toml. The "
+        "same versions and kind of device give the same bits."
+    )
+    try:
+        document = study_file.build_document(json_attr(data, "study"), seeds)
+        text = study_file.format_document(document)
+        if "means" in document["problem"]:
+            return text, f"{note} Put the name of the file of means for FILE.npz."
+        if study_file.build_study(tomllib.loads(text)).hash == data.attrs.get("study_hash"):
+            return text, note
+    except (Refusal, AttributeError, KeyError, TypeError, ValueError):
+        pass  # plug-ins, or results without a full study
+    return "", "No study file makes these results again: they do not hold all that made them."

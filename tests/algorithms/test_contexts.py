@@ -178,7 +178,7 @@ def test_what_is_said_of_an_arm_is_absent(runs):
     table = fmab.final_table(mixed)
     assert (table.undecided == 0).all()
     # Nobody sends, and no event is counted.
-    fmab.plot_parameter(table, "world")
+    fmab.plot_parameter(fmab.table(mixed), "world")
     assert "Clopper" not in str(fmab.overview(mixed))
 
 

@@ -23,7 +23,8 @@ from fmab_jax.analysis import theory
 from fmab_jax.cli import main as cli
 from fmab_jax.cli import study_options
 from fmab_jax.cli.options import Call, parse
-from fmab_jax.plots.runs import plot_runs, save_figure, select_cells
+from fmab_jax.plots.over_time import plot_runs
+from fmab_jax.plots.saving import save_figure
 from fmab_jax.run import compilation
 from fmab_jax.sweeps import runner
 
@@ -76,7 +77,7 @@ def test_a_run_writes_what_python_computes(folder, capsys):
     np.testing.assert_array_equal(written.regret.values, data.regret.values)
     table = fmab.overview(written, level=0.9, server_price=25)
     assert all(text in out for text in table.iloc[1]) and table.attrs["title"] in out
-    second = plot_runs(select_cells(data), level=0.9, kind="pointwise", server_price=25.0)
+    second = plot_runs(data, level=0.9, kind="pointwise", server_price=25.0)
     assert save_figure(second, "again.png").read_bytes() == Path("eps.png").read_bytes()
 
 

@@ -23,10 +23,7 @@ import sizes
 from spoken import said
 
 import fmab_jax as fmab
-from fmab_jax.analysis.tables import final_table
 from fmab_jax.cli.main import main
-from fmab_jax.plots import parameters as sweep_plots
-from fmab_jax.plots.pareto import plot_pareto
 from fmab_jax.sweeps import runner
 from fmab_jax.sweeps.results import open_sweep
 from fmab_jax.sweeps.store import Store
@@ -140,13 +137,13 @@ def test_figures_are_those_of_the_package(words, eps, capsys):
     metric = "" if words == "--pareto" else "--metric cost"
     out, _ = said(capsys, f"plot eps {words} {metric} {options} --out fig.png")
     assert out == "wrote fig.png\nwrote fig.txt\n"
-    table = final_table(eps, level=0.9, server_price=3)
+    frame = fmab.table(eps, level=0.9, server_price=3)
     if "--hue" in words:
-        figure = sweep_plots.plot_parameter(table, "epsilon", "rounds", metric="cost")
+        figure = fmab.plot_parameter(frame, "epsilon", "rounds", metric="cost")
     elif "--y" in words:
-        figure = sweep_plots.plot_heat(table, "rounds", "epsilon", metric="cost")
+        figure = fmab.plot_heat(frame, "rounds", "epsilon", metric="cost")
     else:
-        figure = plot_pareto(table)
+        figure = fmab.plot_pareto(frame)
     expected = fmab.save_figure(figure, "direct.png").read_bytes()
     assert Path("fig.png").read_bytes() == expected
 
@@ -166,9 +163,9 @@ def test_export_writes_what_was_swept(eps, capsys):
         "plot eps": "fmab plot: must be given one of --x, --curves, --pareto; ",
         "plot eps --curves --y epsilon": "--y epsilon: must be left out with --curves; drop one",
         "plot eps --x epsilon --hue nothing": "--hue nothing: must be one of epsilon, rounds; ",
-        "plot eps --x epsilon": "eps: finals='2 values of rounds': must be one value of every "
+        "plot eps --x epsilon": "eps: frame='2 values of rounds': must be one value of every "
         "parameter except epsilon; ... --select rounds=none",
-        "plot half --x epsilon --hue rounds": "half: finals.regret='2 not finite': ",
+        "plot half --x epsilon --hue rounds": "half: frame.regret='2 not finite': ",
         "show eps --where regret<0 seeds>1": "--where regret<0 seeds>1: must be true of at least "
         "one row; ",
         "show eps --sort eps": "--sort eps: must be about columns of the table; ... 'epsilon'?",

@@ -1,16 +1,19 @@
 """Made-up results and tables, and figures of every kind of them."""
 
+import itertools
 import json
 import math
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from ledgers import add_ledgers, make_row
 
 from fmab_jax import Study
-from fmab_jax.plots.parameters import plot_heat, plot_parameter
+from fmab_jax.plots.heat import plot_heat
+from fmab_jax.plots.lines import plot_parameter
+from fmab_jax.plots.over_time import plot_runs
 from fmab_jax.plots.pareto import plot_pareto
-from fmab_jax.plots.runs import plot_runs
 from fmab_jax.sweeps.grid import build_attributes
 
 LINEAR = 100 * np.arange(1, 101)
@@ -117,84 +120,81 @@ def swept():
     ).assign(seeds=(("epsilon", "graph"), [[40, 40], [40, 30]]))
 
 
-def leaking(data, dims, leaks, view="single messages", actions=0.0):
-    """Adds what messages leak, over some parameters, and one epsilon of actions, to data.
-
-    A leak that is a row stands for itself.
-    """
-    given = leaks if isinstance(leaks, list) else np.ravel(leaks)
-    rows = [leak if isinstance(leak, tuple) else make_row(view, float(leak)) for leak in given]
-    ledgers = [[each, make_row("actions", actions)] for each in rows]
-    message = np.reshape([each.epsilon for each in rows], [data.sizes[name] for name in dims])
-    return add_ledgers(data, ledgers, dims).assign_coords(epsilon_message=(dims, message))
+def leaking(data, leak, view="single messages", actions=0.0):
+    """Adds what messages and actions leak to a run; a leak that is a row stands for itself."""
+    row = leak if isinstance(leak, tuple) else make_row(view, float(leak))
+    data = add_ledgers(data, [[row, make_row("actions", actions)]])
+    return data.assign_coords(epsilon_message=row.epsilon)
 
 
 BAND = "90 % pointwise confidence band of the mean (Student t at every slot)"
 EPSILONS = [0.1, 0.3, 0.5, 1.0]
 GRAPHS = ["complete", "star", "ring", "random-0.2", "preferential-2"]
-# What a sweep says of its dimensions: long name, symbol, words of "none".
+# What a table says of its parameters: long name, symbol, words of "none".
 WORDS = {
     "epsilon": ("privacy parameter ε", "ε", "no noise"),
     "participation": ("participation p", "p", ""),
     "rounds": ("round budget R", "R", "no round budget"),
-    "horizon": ("horizon T (slots)", "T", ""),
-    "agents": ("agents M", "M", ""),
     "graph": ("graph", "", ""),
-    "problem": ("problem", "", ""),
 }
-PRICED = {
-    "meter": ["server", "bound", "used"],
-    "side": ("meter", ["server", "peer", "peer"]),
-    "priced": ("meter", [True, True, False]),
-    "counts": ("meter", ["agent-server links", "diameter x edges", "edges that carry data"]),
+METERS_OF_TABLE = {
+    "server": {"side": "server", "counted": False},
+    "bound": {"side": "peer", "counted": True},
+    "used": {"side": "peer", "counted": False},
 }
 
 
 def table(*, fold=3.0, cost_fold=5.0, noise=0.01, lost=0, worse=0, **swept):
-    """Makes a table of final values: regret falls and cost rises along every parameter."""
-    rng = np.random.default_rng(0)
-    shape = tuple(len(values) for values in swept.values())
-    steps = np.indices(shape).sum(axis=0) if shape else np.zeros(())
-    share = steps / max(1, int(steps.max()))
-    means = {
-        "regret": 3e4 * fold ** (1 - share) * np.exp(noise * rng.normal(size=shape)),
-        "cost": 100 * cost_fold**share * np.exp(noise * rng.normal(size=shape)),
+    """Makes a frame like `table`'s: regret falls and cost rises along every parameter."""
+    rng, shape = np.random.default_rng(0), tuple(map(len, swept.values()))
+    frame = pd.DataFrame(itertools.product(*swept.values()), columns=[*swept])
+    steps = np.indices(shape).sum(axis=0).ravel()
+    share, size = steps / max(1, steps.max()), len(steps)
+    for name, means in {
+        "regret": 3e4 * fold ** (1 - share) * np.exp(noise * rng.normal(size=size)),
+        "cost": 100 * cost_fold**share * np.exp(noise * rng.normal(size=size)),
         "rounds_made": 3 + 4 * share,
-    }
-    dims = tuple(swept)
-    variables = {"seeds": 1000}
-    for name, mean in means.items():
-        variables[name] = (dims, mean)
-        variables[f"{name}_lower"] = (dims, 0.97 * mean)
-        variables[f"{name}_upper"] = (dims, 1.05 * mean)
+    }.items():
+        frame[name], frame[f"{name}_lower"], frame[f"{name}_upper"] = (
+            means,
+            0.97 * means,
+            1.05 * means,
+        )
+    is_first = np.arange(size) == 0
     for name, number in (("best_arm_lost", lost), ("worse_arm_played", worse)):
-        flags = np.zeros(shape)
-        flags.flat[0] = number
-        variables[name] = (dims, flags.astype(int))
-        variables[f"{name}_lower"] = (dims, 0.8 * flags / 1000)
-        variables[f"{name}_upper"] = (dims, 1.2 * flags / 1000 + 0.003)
-    variables["links"] = ((*dims, "meter"), means["cost"][..., None] * [0.25, 0.5, 0.125])
-    unknown = np.full(shape, np.nan)
-    variables |= {f"leak_messages{end}": (dims, unknown) for end in ("", "_delta")}
-    coords = dict(PRICED)
-    for name, values in swept.items():
-        kinds = {isinstance(value, str) for value in values}
-        labels = np.array(values, object) if len(kinds) == 2 else np.array(values)
-        words = zip(("long_name", "symbol", "none"), WORDS[name], strict=True)
-        coords[name] = (name, labels, dict(words))
-    facts = {"epsilon": 0.5, "agents": 50, "arms": 100, "horizon": 10**6}
-    return xr.Dataset(
-        variables,
-        coords,
-        {name: value for name, value in facts.items() if name not in swept}
-        | {"title": "DDP-MAB", "level": 0.9, "description": BAND}
-        | {"server_price": 2.0, "peer_price": 1.0},
-    )
+        frame[name] = is_first * number / 1000
+        frame[f"{name}_lower"], frame[f"{name}_upper"] = 0.8 * frame[name], 1.2 * frame[name] + 3e-3
+    frame = frame.assign(seeds=1000, leak_view="", trust="", links_bound=frame.cost / 2)
+    frame = frame.assign(leak_messages=np.nan, leak_messages_delta=np.nan)
+    kinds = ("long_name", "symbol", "none")
+    frame.attrs = {
+        "title": "DDP-MAB, M = 50 agents, K = 100 arms, T = 10⁶ slots",
+        "dims": [*swept],
+        "words": {name: dict(zip(kinds, WORDS[name], strict=True)) for name in swept},
+        "meters": METERS_OF_TABLE,
+        "level": 0.9,
+        "interval": BAND,
+        "server_price": 2.0,
+        "peer_price": 1.0,
+    }
+    return frame
+
+
+def leaky(frame, leaks, deltas=0.0, view="single messages"):
+    """Returns a table with what messages leak in each row."""
+    leaks = {"leak_messages": leaks, "leak_messages_delta": deltas}
+    return frame.assign(**leaks, leak_view=view)
 
 
 def caption(figure):
-    """Returns the long caption."""
+    """Returns the whole caption."""
     return figure.get_label()
+
+
+def draw_caption(figure):
+    """Returns the drawn part of a caption, on one line."""
+    (text,) = figure.texts
+    return text.get_text().replace("\n", " ")
 
 
 def fine(low, high, number):
@@ -212,21 +212,24 @@ FIGURES = {
     "runs large": lambda: plot_runs({"big": result(server=123_456, times=10**8 * LINEAR)}),
     "runs long": lambda: plot_runs(LONG),
     "runs unlike": lambda: plot_runs({f"{x} times": scaled(x) for x in (1, 3, 300)}),
-    "runs swept": lambda: plot_runs(swept(), kind="quantile", server_price=50),
-    "4x3": lambda: plot_parameter(
-        table(epsilon=EPSILONS, participation=[0.2, 0.4, 1.0]), "epsilon", "participation"
+    "runs swept": lambda **how: plot_runs(swept(), kind="quantile", server_price=50, **how),
+    "4x3": lambda **how: plot_parameter(
+        table(epsilon=EPSILONS, participation=[0.2, 0.4, 1.0]), "epsilon", "participation", **how
     ),
     "graphs": lambda: plot_parameter(table(graph=[*GRAPHS, *NAMES]), "graph"),
     "no noise": lambda: plot_parameter(
         table(epsilon=[0.01, 0.1, 1, 10, math.inf], graph=GRAPHS, fold=1000), "epsilon", "graph"
     ),
-    "heat 10x10": lambda: plot_heat(
-        table(rounds=["none", *range(2, 11)], epsilon=fine(0.1, 1, 10), cost_fold=900),
+    "heat 10x10": lambda **how: plot_heat(
+        table(rounds=[math.inf, *range(2, 11)], epsilon=fine(0.1, 1, 10), cost_fold=900),
         *("rounds", "epsilon"),
         metric="cost",
+        **how,
     ),
-    "pareto 100": lambda: plot_pareto(
+    "pareto 100": lambda **how: plot_pareto(
         table(epsilon=fine(0.1, 1, 10), participation=fine(0.1, 1, 10), cost_fold=30),
         "participation",
+        **how,
     ),
 }
+KINDS = ("runs swept", "4x3", "heat 10x10", "pareto 100")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from fmab_jax.planning.runs import Look
-from fmab_jax.plots.race import plot_race
+from fmab_jax.plots.rivals import plot_race
 
 
 def test_the_race_is_drawn_as_it_was():
@@ -25,4 +25,4 @@ def test_the_race_is_drawn_as_it_was():
     assert below.get_xscale() == "log" and "seeds" in below.get_xlabel()
     assert "(rewards)" in below.get_ylabel()
     caption = figure.get_label()
-    assert caption.startswith("Race of 5 candidates, 200 to 800 seeds. Not drawn: 1 that exceed")
+    assert caption.startswith("Race of 5 candidates, 200 to 800 seeds. Not drawn, as over")

@@ -1,15 +1,13 @@
-"""Regret with its band, and communication, over time; figures as files."""
+"""Draws regret with its band, and communication, over time."""
 
 from __future__ import annotations
 
 import math
-import os
 import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 
-import matplotlib
 import numpy as np
+import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -18,13 +16,15 @@ from numpy.typing import ArrayLike
 
 from fmab_jax.analysis import words
 from fmab_jax.analysis.bands import confidence_band
+from fmab_jax.analysis.costs import read_exposure
 from fmab_jax.analysis.tables import check_result
 from fmab_jax.errors import array_of, flag, price, refuse
-from fmab_jax.files import check_path, refuse_taken, whole_file
 from fmab_jax.plots import captions, style
+from fmab_jax.plots.frames import write_axis_label
 
 # A logarithmic axis of regret begins at this part of the smallest final value, or above.
 _LOWEST_SHARE = 30
+_HEIGHTS = (1.65, 1.2)
 # Filled circles are links to the server, open squares links between agents.
 _SIDES: dict[str, style.Style] = {
     "server": {"marker": "o", "markersize": 3, "markeredgewidth": 0.8},
@@ -54,7 +54,7 @@ def plot_runs(
 
     Args:
         runs: One result of ``simulate``; or up to 28 of them by the label to show; or the result of
-            a ``sweep`` with up to 28 configurations, of curves or summaries, see `select_cells`.
+            a ``sweep`` with up to 28 configurations, of curves or summaries, see `split_runs`.
         level: Confidence level of band and interval, in (0, 1).
         kind: Kind of band, see ``confidence_band``.
         server_price: Price c1 of an agent-server link, at least 0.
@@ -84,45 +84,31 @@ def plot_runs(
     """
     if not isinstance(runs, (Mapping, xr.Dataset)):
         refuse("runs", runs, "1 to 28 results by label", "write {'label': data}")
-    runs = select_cells(runs) if isinstance(runs, xr.Dataset) else runs
+    title = _name_axes(runs) if isinstance(runs, xr.Dataset) else ""
+    runs = split_runs(runs) if isinstance(runs, xr.Dataset) else runs
     if not 1 <= len(runs) <= style.MOST:
         refuse("runs", list(runs), f"1 to {style.MOST} results by label", "split the figure")
     runs = {words.shorten(str(label)): _check_run(label, data) for label, data in runs.items()}
     prices = (price("server_price", server_price), price("peer_price", peer_price))
     bands = {k: confidence_band(x.get("regret", x), level, kind) for k, x in runs.items()}
     bounds = _check_bounds(bounds, runs)
+    flag("caption", caption)
 
     # Curves begin at (0, 0), except on a logarithmic axis, which has no 0.
-    logarithmic = all(_is_logarithmic(data.time.values) for data in runs.values())
-    begin = not logarithmic and all(data.time.values[0] > 0 for data in runs.values())
-    finals = np.array([band["mean"].values[-1] for band in bands.values()])
-    has_zero = begin and not (style.has_wide_range(finals) and finals.min() > 0)
-
-    heights = (1.65, 1.2)
-    flag("caption", caption)
-    figure, (regret, links) = style.make_panels(heights, style.check_width(width))
-    handles = []
-    for index, (label, band) in enumerate(bands.items()):
-        line_style = style.get_line_style(index)
-        time, lower, mean, upper = (
-            _prepend_zero(has_zero, band[name].values)
-            for name in ("time", "lower", "mean", "upper")
-        )
-        regret.fill_between(time, lower, upper, color=line_style["color"], alpha=0.2, linewidth=0)
-        handles += regret.plot(time, mean, label=label, **line_style)
+    is_logarithmic = all(_is_logarithmic(data.time.values) for data in runs.values())
+    begin = not is_logarithmic and all(data.time.values[0] > 0 for data in runs.values())
+    figure, (regret, links) = style.make_panels(_HEIGHTS, style.check_width(width))
+    handles = _draw_regret(regret, bands, begin)
+    for index, label in enumerate(runs):
         if label in bounds:
             thin: style.Style = {"linestyle": (0, (1, 2)), "linewidth": 0.8}
-            regret.plot(band.time.values, bounds[label], color=line_style["color"], **thin)
+            thin |= {"color": style.get_line_style(index)["color"]}
+            regret.plot(runs[label].time.values, bounds[label], **thin)
     _draw_links(links, runs, prices, begin)
-
-    _scale_regret(regret, finals, [band["mean"].values for band in bands.values()])
-    regret.set_ylabel("cumulative regret\n(reward, summed over M agents)")
     links.set_xlabel("slot t")
     for axes in (regret, links):
         axes.margins(x=0.01)
-    if links.get_yscale() == "linear":
-        style.scale_linear(links, "y")
-    if logarithmic:
+    if is_logarithmic:
         links.set_xscale("log")
     else:
         links.set_xlim(left=0)
@@ -131,25 +117,38 @@ def plot_runs(
     sentences = _write_caption(runs, bands, prices)
     if bounds:
         sentences.insert(1, "Thin dotted lines: the theorems' bounds")
-    return style.lay_out(figure, handles, sentences, height=sum(heights), draws_caption=caption)
+    place: style.Style = {"legend_title": title, "height": sum(_HEIGHTS), "draws_caption": caption}
+    return style.lay_out(figure, handles, sentences, **place)
 
 
 def _check_bounds(
     bounds: Mapping[str, ArrayLike] | None, runs: Mapping[str, xr.Dataset]
-) -> dict[str, ArrayLike]:
+) -> dict[str, np.ndarray]:
     """Returns bounds by the labels of runs; refuses others."""
-    allowed, remedy = "a value per slot, by a run's label", "see regret_curve"
-    if bounds is not None and not isinstance(bounds, (Mapping, xr.Dataset)):
+    allowed, remedy, checked = "a value per slot, by a run's label", "see regret_curve", {}
+    if bounds is not None and not isinstance(bounds, Mapping):
         refuse("bounds", bounds, allowed, remedy)
-    checked = {words.shorten(str(label)): values for label, values in (bounds or {}).items()}
-    for label, values in checked.items():
-        array = array_of("bounds", values, 10**6, allowed, remedy)
-        if label not in runs or array.shape != runs[label].time.shape:
+    for label, values in (bounds or {}).items():
+        label = words.shorten(str(label))
+        checked[label] = array_of("bounds", values, 10**6, allowed, remedy)
+        if label not in runs or checked[label].shape != runs[label].time.shape:
             refuse("bounds", label, allowed, remedy)
     return checked
 
 
-def select_cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
+def _list_varied(data: xr.Dataset) -> list[str]:
+    """Returns the parameters of a sweep that have several values."""
+    regret = data.get("regret", data.get("regret_mean", xr.DataArray()))
+    dims = (str(dim) for dim in regret.dims if dim not in ("seed", "time"))
+    return [name for name in dims if data.sizes[name] > 1]
+
+
+def _name_axes(data: xr.Dataset) -> str:
+    """Names the parameters of a sweep that have several values, for the head of a legend."""
+    return ", ".join(write_axis_label(data[name]) for name in _list_varied(data))
+
+
+def split_runs(data: xr.Dataset) -> dict[str, xr.Dataset]:
     """Returns the configurations of a sweep as runs by their labels; a run by its title.
 
     A label says the values of the parameters that have several.
@@ -157,84 +156,29 @@ def select_cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
     Raises:
         ValueError: If it holds no regret, or two configurations would have the same label.
     """
-    curves = data.get("regret", data.get("regret_mean"))
-    if curves is None:
+    if not {"regret", "regret_mean"} & {*data}:
         refuse("runs", "without regret", "a result of simulate or sweep", "pass it unchanged")
-    dims = [str(dim) for dim in curves.dims if dim not in ("seed", "time")]
-    data = check_result(data)
-    for name in dims:
-        if name not in data.coords:
-            refuse("runs", f"without coordinate {name}", "a labelled result", "pass it unchanged")
-    number = math.prod(data.sizes[dim] for dim in dims)
+    data = words.add_titles(check_result(data))
+    varied = _list_varied(data)
+    number = math.prod(data.sizes[name] for name in varied)
     if number > style.MOST:
         remedy = "select fewer with .sel(...)"
         refuse("runs", f"{number} configurations", f"at most {style.MOST}", remedy)
-    data = words.add_titles(data)
+    # A parameter of one value may still be a dimension.
+    kept = {*varied, "seed", "time", "meter"}
+    data = data.squeeze([dim for dim in data.dims if dim not in kept and data.sizes[dim] == 1])
     runs: dict[str, xr.Dataset] = {}
-    for cell in captions.list_cells(data, dims):
+    for place in np.ndindex(*(data.sizes[name] for name in varied)):
+        cell = data.isel(dict(zip(varied, place, strict=True)))
         if "seeds" in cell and "seed" in cell.dims:
             cell = cell.isel(seed=slice(int(cell.seeds)))
-        values = [words.format_value(data[n], cell[n].item()) for n in dims if data.sizes[n] > 1]
+        values = [words.format_value(data[name], cell[name].item()) for name in varied]
         label = ", ".join(values) or next(iter(words.list_facts(cell)), "run")
         if label in runs:
             remedy = "pass the runs by labels of your own"
             refuse("runs", label, "configurations whose values differ in six digits", remedy)
         runs[label] = cell
     return runs
-
-
-def save_figure(figure: Figure, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
-    """Writes a figure at 300 dpi, and its whole caption as text beside it: NAME.txt.
-
-    Each file is written whole or not at all: an old one is replaced only by a new one. The bytes
-    depend on the figure and the matplotlib version only, not on the time of writing.
-
-    Args:
-        figure: The figure.
-        path: Where to write; the ending, .png or .pdf, chooses the format.
-        overwrite: Replace existing files.
-
-    Returns:
-        The path of the picture.
-
-    Raises:
-        ValueError: For another ending, or an existing file without ``overwrite``; a NAME.txt that
-            already holds the caption is no such file.
-        OSError: If the folder cannot be written; nothing is left behind.
-
-    Example:
-        >>> import tempfile
-        >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem(agents=5, arms=10)
-        >>> data = fmab.simulate(fmab.cdp_mab(1.0), problem, horizon=10**4, seeds=20)
-        >>> fmab.save_figure(fmab.plot_runs(data), tempfile.mkdtemp() + "/run.pdf").name
-        'run.pdf'
-    """
-    path = check_path("path", path)
-    if not isinstance(figure, Figure):
-        refuse("figure", figure, "a figure", "pass what a plot function returned")
-    ending = path.suffix.lower()
-    if ending not in (".png", ".pdf"):
-        refuse("path", str(path), "a file name ending in .png or .pdf", "change the ending")
-    words = f"{figure.get_label()}\n".encode(errors="replace")
-    texts = list_figure_files(figure, path)[1:]
-    refuse_taken(path, overwrite)
-    for text in texts:
-        if not (text.is_file() and text.read_bytes() == words):
-            refuse_taken(text, overwrite)
-    metadata = {"CreationDate": None} if ending == ".pdf" else {"Software": None}
-    # Type 42 keeps letters as letters: journals refuse type 3 fonts.
-    with whole_file(path) as temporary, matplotlib.rc_context({"pdf.fonttype": 42}):
-        figure.savefig(temporary, format=ending[1:], dpi=300, metadata=metadata)
-        for text in texts:
-            with whole_file(text) as caption_file:
-                caption_file.write_bytes(words)
-    return path
-
-
-def list_figure_files(figure: Figure, path: Path) -> list[Path]:
-    """Returns which files `save_figure` writes: the picture, and the caption if there is one."""
-    return [path, path.with_suffix(".txt")] if figure.get_label() else [path]
 
 
 def _check_run(label: str, data: xr.Dataset) -> xr.Dataset:
@@ -268,16 +212,28 @@ def _prepend_zero(begin: bool, values: ArrayLike) -> np.ndarray:
     return np.append(0, values) if begin else np.asarray(values)
 
 
-def _scale_regret(axes: Axes, finals: np.ndarray, means: Sequence[np.ndarray]) -> None:
-    """Scales the axis of regret, logarithmically where the final means differ much."""
+def _draw_regret(axes: Axes, bands: Mapping[str, xr.Dataset], begin: bool) -> list[Line2D]:
+    """Draws the upper panel: a line and its band per run; returns the lines."""
+    finals = np.array([band["mean"].values[-1] for band in bands.values()])
+    begin = begin and not (style.has_wide_range(finals) and finals.min() > 0)
+    handles = []
+    for index, (label, band) in enumerate(bands.items()):
+        line_style = style.get_line_style(index)
+        time, lower, mean, upper = (
+            _prepend_zero(begin, band[name].values) for name in ("time", "lower", "mean", "upper")
+        )
+        axes.fill_between(time, lower, upper, color=line_style["color"], alpha=0.2, linewidth=0)
+        handles += axes.plot(time, mean, label=label, **line_style)
     style.scale_values(axes, "y", finals)
     if axes.get_yscale() == "linear":
         axes.set_ylim(bottom=0)
     elif axes.get_yscale() == "log":
         # Bands may reach 0, and first slots are of no interest.
-        values = np.concatenate(means)
+        values = np.concatenate([band["mean"].values for band in bands.values()])
         lowest = max(values[values > 0].min(), finals.min() / _LOWEST_SHARE)
         axes.set_ylim(bottom=0.8 * lowest)
+    axes.set_ylabel("cumulative regret\n(reward, summed over M agents)")
+    return handles
 
 
 def _draw_links(
@@ -338,62 +294,77 @@ def _write_caption(
     runs: Mapping[str, xr.Dataset], bands: Mapping[str, xr.Dataset], prices: tuple[float, float]
 ) -> list[captions.Sentence]:
     """Returns the caption: what all runs share once, then what differs, run by run."""
-    exposures = captions.describe_exposures(runs)
+    exposures = captions.describe_exposures({k: read_exposure(data) for k, data in runs.items()})
     # Listed leaks are not repeated as facts.
-    plain = any(len(forms) > 1 for forms in exposures if isinstance(forms, tuple))
+    has_leaks = any(isinstance(sentence, tuple) for sentence in exposures)
     facts = {
-        label: [*words.list_facts(data, leaks=not plain), captions.describe_seeds(data)]
+        label: [*words.list_facts(data, leaks=not has_leaks), _describe_seeds(data)]
         for label, data in runs.items()
     }
-    first, *remaining = facts.values()
-    shared = [fact for fact in first if all(fact in facts_of_run for facts_of_run in remaining)]
+    shared = [fact for fact in next(iter(facts.values())) if all(fact in x for x in facts.values())]
+    numbers = {texts[-1] for texts in facts.values()}
     differing = {}
-    for label, run_facts in facts.items():
-        label_facts = {_normalize_fact(part) for part in (label, *label.split(", "), *shared)}
-        differing[label] = ", ".join(
-            fact for fact in run_facts if _normalize_fact(fact) not in label_facts
-        )
+    for label, texts in facts.items():
+        known = {_normalize_fact(part) for part in (label, *label.split(", "), *shared)}
+        differing[label] = ", ".join(x for x in texts if _normalize_fact(x) not in known)
     groups = words.group_labels(differing).items()
-    note = "Nε: what a message leaks of one reward" * any("Nε" in label for label in runs)
     band = next(iter(bands.values()))
-    paid = f"Cost: {prices[0]:g} per server link, {prices[1]:g} per peer link"
-    cost = [paid] * (prices != (1.0, 1.0))
-    exploring = []
-    if all("chosen_arm" in data or "undecided" in data for data in runs.values()):
-        exploring = captions.describe_exploring(
-            [d.undecided if "undecided" in d else (d.chosen_arm < 0).sum() for d in runs.values()],
-            [float(band.seeds) for band in bands.values()],
-        )
-    numbers = {run_facts[-1] for run_facts in facts.values()}
     seeds = captions.write_seed_range([int(band.seeds) for band in bands.values()])
-    lines = f"Lines: means over the seeds; shaded: {band.attrs['description']}"
+    shaded, level = str(band.attrs["description"]), float(band.attrs["level"])
+    silent = [k for k, data in runs.items() if not any(map(np.any, _average_links(data).values()))]
     return [
         captions.describe_setting([*shared, *[seeds] * (len(numbers) > 1)], seeds),
         "; ".join(f"{labels}: {text}" for text, labels in groups if text),
-        note,
+        "Nε: what a message leaks of one reward" * any("Nε" in label for label in runs),
         *exposures,
-        (lines, f"Lines: means; shaded: {captions.read_band_kind(band)}"),
-        captions.describe_failures(captions.describe_run_events(bands), bands),
-        *exploring,
-        *cost,
-        *_describe_links(runs),
+        (
+            f"Lines: means over the seeds; shaded: {shaded}",
+            f"Lines: means; shaded: {captions.shorten_interval(shaded)}",
+        ),
+        *captions.describe_failures(_read_failures(runs, bands), [*runs], level),
+        f"Cost: {prices[0]:g} per server link, {prices[1]:g} per peer link"
+        * (prices != (1.0, 1.0)),
+        captions.describe_meters(_list_meters(runs)),
+        f"No links: {' / '.join(silent)}" * (bool(silent) and len(runs) > 1),
     ]
+
+
+def _describe_seeds(run: xr.Dataset) -> str:
+    """Writes the number of seeds of a run, and their range if it does not start at 0."""
+    size = run.sizes["seed"] if "seed" in run.sizes else int(run.seeds)
+    seeds = run.seed.values if "seed" in run.coords else np.arange(size)
+    number = words.write_quantity("", len(seeds), "seed")
+    low, high = (int(end) for end in (seeds.min(), seeds.max()))
+    return number if (low, high) == (0, len(seeds) - 1) else f"{number} from {low} to {high}"
+
+
+def _read_failures(runs: Mapping[str, xr.Dataset], bands: Mapping[str, xr.Dataset]) -> pd.DataFrame:
+    """Returns seeds, shares of events with their ends, and of undecided seeds, a row per run."""
+    rows = []
+    for data, band in zip(runs.values(), bands.values(), strict=True):
+        row: dict[str, float] = {"seeds": int(band.seeds)}
+        for event in (name for name in captions.EVENTS if name in band):
+            row |= {event: float(band[event]) / row["seeds"]}
+            row |= {f"{event}{end}": float(band[event + end]) for end in ("_lower", "_upper")}
+        if "undecided" in data or "chosen_arm" in data:
+            number = data.undecided if "undecided" in data else (data.chosen_arm < 0).sum()
+            row["undecided"] = float(number) / row["seeds"]
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _list_meters(runs: Mapping[str, xr.Dataset]) -> list[str]:
+    """Returns the meters on which links between agents are counted."""
+    names: dict[str, None] = {}
+    for data in runs.values():
+        links = data.links if "links" in data else data.links_mean
+        is_counted = (
+            (data.side == "peer") & data.priced & (links.max({*links.dims} - {"meter"}) > 0)
+        )
+        names |= dict.fromkeys(map(str, data.meter.values[is_counted.values]))
+    return [*names]
 
 
 def _normalize_fact(words: str) -> str:
     """Normalizes a fact to compare it with a label: "ε = 1.0" and "ε = 1" are equal."""
     return re.sub(r"\.0\b| (agent|arm|slot)s?$", "", words.lower())
-
-
-def _describe_links(runs: Mapping[str, xr.Dataset]) -> list[str]:
-    """Describes the meter of peer links, and names runs without links."""
-    meters = words.group_labels({label: captions.name_meters(data) for label, data in runs.items()})
-    meters.pop("", None)
-    sentences = [
-        f"Peer links are counted on the {meter}" + f" ({labels})" * (len(meters) > 1)
-        for meter, labels in meters.items()
-    ]
-    silent = [k for k, data in runs.items() if not any(map(np.any, _average_links(data).values()))]
-    if silent and len(runs) > 1:
-        sentences.append(f"No links: {' / '.join(silent)}")
-    return sentences
