@@ -19,7 +19,7 @@ from fmab_jax.cli.tables import Stored, open_results
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Stored):
+class ExportOptions(Stored):
     """Results as netCDF, CSV or Parquet."""
 
     file: str = option(metavar="FILE", word=True)
@@ -28,7 +28,7 @@ class Options(Stored):
     """Replace an older file."""
 
 
-def execute(call: Call[Options]) -> None:
+def execute(call: Call[ExportOptions]) -> None:
     """Writes the results."""
     from fmab_jax.sweeps import exports
 

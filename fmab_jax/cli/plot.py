@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Reading):
+class PlotOptions(Reading):
     """A metric against parameters, curves, or regret against cost."""
 
     x: str | None = option(None, metavar="PARAMETER", default_text="off")
@@ -67,7 +67,7 @@ _FOREIGN = {
 }
 
 
-def execute(call: Call[Options]) -> None:
+def execute(call: Call[PlotOptions]) -> None:
     """Draws and writes a figure."""
     from fmab_jax.plots.saving import list_figure_files, save_figure
 
@@ -93,7 +93,7 @@ def execute(call: Call[Options]) -> None:
         print("wrote", file)
 
 
-def _draw(kind: str, data: xr.Dataset, options: Options) -> Figure:
+def _draw(kind: str, data: xr.Dataset, options: PlotOptions) -> Figure:
     from fmab_jax.analysis.tables import table
     from fmab_jax.plots import heat, lines, over_time, pareto
 
@@ -110,7 +110,7 @@ def _draw(kind: str, data: xr.Dataset, options: Options) -> Figure:
     return lines.plot_parameter(frame, hue=options.hue, **look)
 
 
-def _choose_kind(options: Options) -> str:
+def _choose_kind(options: PlotOptions) -> str:
     """Chooses the kind of figure from the options.
 
     Raises:

@@ -19,7 +19,7 @@ from fmab_jax.cli.tables import Priced, select_cells
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Priced):
+class ReportOptions(Priced):
     """One HTML page about results."""
 
     sources: tuple[str, ...] = option((), metavar="PATH", word=True)
@@ -34,7 +34,7 @@ class Options(Priced):
     """Replace an older file."""
 
 
-def execute(call: Call[Options]) -> None:
+def execute(call: Call[ReportOptions]) -> None:
     """Reads results and writes the page."""
     from fmab_jax.reports import page
 
