@@ -26,7 +26,7 @@ from fmab_jax.analysis import costs, theory
 from fmab_jax.analysis.accountant import noise_epsilon
 from fmab_jax.analysis.words import write_count, write_number
 from fmab_jax.parts.mechanisms import bits
-from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.mechanisms.laplace_noise import LAPLACE
 from fmab_jax.records.ledger import Noise, NoiseLaw
 
 AGENTS, ARMS = 50, 100

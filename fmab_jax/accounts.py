@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Int
 
 from fmab_jax.draws.base import Arms
 from fmab_jax.equations import Epoch
-from fmab_jax.parts.outputs.base import (
+from fmab_jax.parts.outputs.output import (
     Accumulator,
     Stretch,
     accumulate_segments,

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from fmab_jax.parts.instances import Instance
-from fmab_jax.parts.mechanisms.base import Mechanism
-from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.mechanisms.laplace_noise import LAPLACE
+from fmab_jax.parts.mechanisms.mechanism import Mechanism
 from fmab_jax.sampling.keys import Words
 from fmab_jax.sampling.shapes import Integer, PerArm, PyTree, Reals, Scalar, Truth
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -59,7 +60,8 @@ def read_cells(
 ) -> tuple[list[str], pd.DataFrame, bool]:
     """Reads a CSV file as texts, in the order of its column ``agent`` if it has one.
 
-    A first line is a line of names if it has no number, or the name ``agent``.
+    A first line is a line of names if all its cells begin with a letter and none looks like a
+    misspelt number, or if it has the name ``agent``.
 
     Args:
         path: The file.
@@ -89,7 +91,7 @@ def read_cells(
     cells = cells[(cells != "").any(axis=1)]
     first = cells.iloc[0].tolist() if len(cells) else []
     labels = [cell.lower() for cell in first]
-    has_names = "agent" in labels or all(map(_is_text, first))
+    has_names = "agent" in labels or all(map(_is_name, first))
     names, cells = (first, cells.iloc[1:]) if has_names else ([], cells)
     if "agent" in labels and len(cells):
         place = labels.index("agent")
@@ -132,13 +134,11 @@ def _is_count(cells: Sequence[str]) -> bool:
     return len(set(cells)) == len(cells) and all(cell.isdecimal() for cell in cells)
 
 
-def _is_text(cell: str) -> bool:
-    """Tells whether a cell is not a number in any spelling."""
-    try:
-        float(cell)
-    except ValueError:
+def _is_name(cell: str) -> bool:
+    """Tells whether a cell is a name, or empty, and no misspelt or missing number such as O.9."""
+    if not cell:
         return True
-    return False
+    return cell[0].isalpha() and not re.search(r"[.,]\d|\A(na|nan|n/a|none|null|inf)\Z", cell, re.I)
 
 
 def plain_number(cell: str) -> float | None:

@@ -45,7 +45,7 @@ ARRAYS = (
     "accounts", "algorithms", "draws", "elimination", "equations", "layouts", "records", "run",
     "sampling", "analysis.device_summary", "analysis.epochs", "analysis.theory", "parts.alone",
     "parts.exchanges", "parts.graphs", "parts.instances", "parts.networks", "parts.outputs",
-    "parts.partitions", "parts.presences", "parts.rewards", "parts.trials", "parts.worlds",
+    "parts.presences", "parts.rewards", "parts.trials", "parts.worlds",
 )
 # fmt: on
 install_import_hook(

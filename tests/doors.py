@@ -297,7 +297,7 @@ DOORS = {
     "Problem.uniform(arms)": lambda v: fmab.Problem.uniform(3, v),
     "Problem.heterogeneous(spread)": lambda v: fmab.Problem.heterogeneous(3, 4, v),
     "Problem.with_gap(gap)": lambda v: fmab.Problem.with_gap(3, 4, v),
-    "Problem.uniform(rewards)": lambda v: fmab.Problem.uniform(3, 4, v),
+    "Problem.uniform(rewards)": lambda v: fmab.Problem.uniform(3, 4, rewards=v),
     "Problem.uniform(presence)": lambda v: fmab.Problem.uniform(3, 4, presence=v),
     "Problem.ratings(levels)": lambda v: fmab.Problem.ratings(v, [[0.5, 0.5]]),
     "Problem.ratings(probabilities)": lambda v: fmab.Problem.ratings([0, 1], v),

@@ -5,12 +5,12 @@ import numpy as np
 from fmab_jax.analysis.accountant import leak
 from fmab_jax.parameters import ViewKind
 from fmab_jax.parts.exchanges import Viewer
-from fmab_jax.parts.mechanisms.gaussian import Gaussian
+from fmab_jax.parts.mechanisms.gaussian_noise import GaussianNoise
 from fmab_jax.records.ledger import Disclosure, Noise
 from fmab_jax.run.facts import Ledger, write_ledger
 
 KINDS = {"sums": ViewKind.SUM, "actions": ViewKind.ACTIONS}
-# Gaussian noise at which a message leaks (1.448, 1e-6).
+# GaussianNoise noise at which a message leaks (1.448, 1e-6).
 SCALE = 3.0
 
 
@@ -22,7 +22,7 @@ def make_row(observation, epsilon, viewer=Viewer.SERVER, **fields):
 
 def make_gaussian_row(observation="single messages", scale=SCALE):
     """Returns a row that holds only up to a delta."""
-    return make_row(observation, np.inf, noises=(Noise(Gaussian(), scale),))
+    return make_row(observation, np.inf, noises=(Noise(GaussianNoise(), scale),))
 
 
 def add_ledgers(data, ledgers, dims=(), title="CDP-MAB"):

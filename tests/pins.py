@@ -90,7 +90,7 @@ ROW = {
     "cdp, agents differ, agent by agent": run(fmab.cdp_mab(0.5), APART, sum_agents=False),
     "cdp, prescribed gap": run(fmab.cdp_mab(0.5), GAP),
     "cdp, prescribed gap, agents differ": run(
-        fmab.cdp_mab(0.5), fmab.Problem.heterogeneous(11, 20, 0.5, 0.1)
+        fmab.cdp_mab(0.5), fmab.Problem.heterogeneous(11, 20, 0.5, instance_gap=0.1)
     ),
     "cdp, fixed means": run(fmab.cdp_mab(0.5), FIXED),
     "cdp, fixed means by agent": run(fmab.cdp_mab(0.5), ROWS),

@@ -8,7 +8,7 @@ from fmab_jax.algorithms.families.private import list_secure_sum, list_shares, s
 from fmab_jax.errors import refuse
 from fmab_jax.parameters import Flag, parameter
 from fmab_jax.parts.exchanges import Exchange, View, Viewer, server
-from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.mechanisms.laplace_noise import LAPLACE
 from fmab_jax.records.ledger import Disclosure
 
 

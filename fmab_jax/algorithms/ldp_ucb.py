@@ -10,7 +10,7 @@ from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
 from fmab_jax.parameters import Flag, ViewKind, parameter
 from fmab_jax.parts.exchanges import Exchange, Viewer
 from fmab_jax.parts.mechanisms.bits import BITS
-from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.mechanisms.laplace_noise import LAPLACE
 from fmab_jax.records.ledger import Disclosure
 from fmab_jax.sampling import arrays, laplace
 from fmab_jax.sampling.shapes import ArmPerRow, PerRow

@@ -12,8 +12,8 @@ from fmab_jax.errors import count, real
 from fmab_jax.parameters import ViewKind
 from fmab_jax.parts.exchanges.table import AGENTS_MAX
 from fmab_jax.parts.mechanisms import DELTA as DELTA
-from fmab_jax.parts.mechanisms.gaussian import gaussian_epsilon
-from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.mechanisms.gaussian_noise import gaussian_epsilon
+from fmab_jax.parts.mechanisms.laplace_noise import LAPLACE
 from fmab_jax.parts.mechanisms.laplace_shares import find_share_epsilon
 from fmab_jax.records.ledger import Disclosure, Noise
 
@@ -128,7 +128,7 @@ def noise_epsilon(noises: tuple[Noise, ...], delta: float) -> float:
         >>> from fmab_jax.analysis.accountant import noise_epsilon
         >>> from fmab_jax.records.ledger import Noise
         >>> from fmab_jax.parts.mechanisms.bits import BITS
-        >>> from fmab_jax.parts.mechanisms.laplace import LAPLACE
+        >>> from fmab_jax.parts.mechanisms.laplace_noise import LAPLACE
         >>> [round(noise_epsilon((Noise(BITS, 1.0, n),), 1e-6), 3) for n in (1, 50)]
         [1.0, 0.749]
         >>> round(noise_epsilon((Noise(LAPLACE, 1.0, shares=(1, 2)),), 1e-3), 2)

@@ -12,7 +12,7 @@ from fmab_jax.analysis.privacy import list_disclosures
 from fmab_jax.errors import Refusal, choice, real, refuse
 from fmab_jax.parameters import VIEWS, ViewKind, parameters_of
 from fmab_jax.parts.mechanisms import MECHANISMS
-from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.mechanisms.laplace_noise import LAPLACE
 from fmab_jax.parts.presences import Presence
 from fmab_jax.run.promises import refuse_errors
 

@@ -20,7 +20,8 @@ from fmab_jax.cli import study_options
 from fmab_jax.cli.options import Call, Command, option
 from fmab_jax.cli.tables import print_rows
 from fmab_jax.parameters import Real, Whole
-from fmab_jax.parts.presences import Presence, PresenceOf
+from fmab_jax.parts.presences import PRESENCES, Presence
+from fmab_jax.parts.registry import VariantOf
 
 _EXAMPLES = ("--agents 5", "--agents 5 --rewards 10")
 _LEGEND = """\
@@ -46,7 +47,9 @@ class LedgerOptions:
     distinct_messages: bool = option(False)
     """These rewards are in as many different messages."""
     presence: Presence | None = option(
-        None, kind=PresenceOf(none_label="everybody"), default_text="everybody"
+        None,
+        kind=VariantOf(registry=PRESENCES, none_label="everybody"),
+        default_text="everybody",
     )
     """Who takes part in a round, such as absent:0.1."""
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _UNDECIDED = 3  # exit status
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _NO_COMMAND = (
-    "No words of a command state a graph or a partition of this configuration. In Python,\n"
+    "No words of a command state a graph of this configuration. In Python,\n"
     "fmab_jax.plan with the same candidates returns it as answer.algorithm."
 )
 

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 from fmab_jax.equations import Epoch
 from fmab_jax.parts.instances import Instance
-from fmab_jax.parts.mechanisms.base import Mechanism
+from fmab_jax.parts.mechanisms.mechanism import Mechanism
 from fmab_jax.parts.presences import Occasion
 from fmab_jax.parts.rewards import Law
 from fmab_jax.sampling import keys, samplers

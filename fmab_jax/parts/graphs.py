@@ -30,12 +30,10 @@ FILE_MAX = 64 * 2**20
 """Most bytes of a graph file."""
 
 _SUFFIXES = (".txt", ".edgelist", ".graphml")
-_RANDOM = ("random", "regular-", "preferential")
+_RANDOM = ("random", "regular-")
 
 
-def make(
-    graph: object, agents: int, *, seed: int = 0, field: str = "graph", connected: bool = True
-) -> nx.Graph:
+def make(graph: object, agents: int, *, seed: int = 0, field: str = "graph") -> nx.Graph:
     """Returns the communication graph of the agents 0..M-1, validated.
 
     Names:
@@ -47,8 +45,6 @@ def make(
         for every M, primes included.
         ``regular-D``: random, every agent has D neighbours.
         ``random``: Erdos-Renyi with edge probability 2 ln(M) / M; ``random-P``: with probability P.
-        ``preferential-m``: Barabasi-Albert, every newcomer brings m edges; ``preferential``: two
-        (fewer for one or two agents).
 
     The random graphs are redrawn, each time with the next sub-seed of ``seed``, until connected.
 
@@ -65,7 +61,6 @@ def make(
         agents: M in [1, 1e6].
         seed: In [0, 2^32); the random graphs depend on it and on nothing else.
         field: The argument's name for error messages.
-        connected: Whether a networkx graph or a file must be connected.
 
     Returns:
         A frozen graph (copy it with ``nx.Graph`` to change it): undirected, simple, connected.
@@ -90,7 +85,7 @@ def make(
         return make_named(graph, agents, seed, field)
     text = graph if isinstance(graph, str) else _describe(graph)
     source = read(graph, field) if isinstance(graph, str) else graph
-    network = validated(source, field, text, connected)
+    network = validated(source, field, text)
     nodes = network.number_of_nodes()
     if nodes != agents:
         allowed = f"a graph of {format_quantity(agents, 'node')}, one per agent (it has {nodes:,})"
@@ -98,16 +93,13 @@ def make(
     return network
 
 
-def validated(
-    graph: object, field: str = "graph", text: str | None = None, connected: bool = True
-) -> nx.Graph:
+def validated(graph: object, field: str = "graph", text: str | None = None) -> nx.Graph:
     """Returns a frozen copy of a networkx graph on the nodes 0..M-1, by the rules of ``make``.
 
     Args:
         graph: A networkx graph.
         field: The argument's name for error messages.
         text: Text of the graph in error messages.
-        connected: Whether it must be connected.
 
     Raises:
         ValueError: If it is no networkx graph, or is empty, directed, disconnected, too large or
@@ -127,7 +119,7 @@ def validated(
     if loops := nx.number_of_selfloops(graph):
         allowed = f"a graph without self-loops (it has {loops})"
         refuse(field, text, allowed, "remove them first")
-    if connected and (pieces := nx.number_connected_components(graph)) > 1:
+    if (pieces := nx.number_connected_components(graph)) > 1:
         allowed = f"a connected graph (it has {pieces} connected components)"
         refuse(field, text, allowed, "add edges, or use hdp_mab for separate components")
     try:

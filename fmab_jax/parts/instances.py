@@ -14,8 +14,8 @@ from jaxtyping import Array
 from fmab_jax.parts.registry import replace_fields
 from fmab_jax.parts.rewards import FiniteSupport
 from fmab_jax.parts.rewards import Law as RewardLaw
-from fmab_jax.parts.worlds.base import World
 from fmab_jax.parts.worlds.contextual import Contexts, ContextualWorld, draw_contexts
+from fmab_jax.parts.worlds.world import World
 from fmab_jax.sampling import arrays, keys, normal
 from fmab_jax.sampling.loops import store_once
 from fmab_jax.sampling.segments import Ends, Segments

@@ -20,17 +20,13 @@ DRAWS_MAX = 200
 """Draws of a random graph before giving up on a connected one."""
 
 ALLOWED = (
-    "complete, star, ring, path, grid, regular-D, random, random-P, preferential, preferential-m, "
-    "a networkx graph, or a .txt, .edgelist or .graphml file"
+    "complete, star, ring, path, grid, regular-D, random, random-P, a networkx graph, "
+    "or a .txt, .edgelist or .graphml file"
 )
 _NAME = re.compile(
     r"complete|star|ring|path|grid|random(-[0-9]*\.?[0-9]+(e-?[0-9]+)?)?|regular-[0-9]{1,9}"
-    r"|preferential(-[0-9]{1,9})?"
 )
-_EXAMPLES = (
-    *("complete", "star", "ring", "path", "grid", "random", "preferential"),
-    *("regular-4", "random-0.2", "preferential-2"),
-)
+_EXAMPLES = ("complete", "star", "ring", "path", "grid", "random", "regular-4", "random-0.2")
 
 
 def checked_name(value: object, field: str = "graph") -> str:
@@ -85,17 +81,10 @@ def make_named(name: str, agents: int, seed: int, field: str) -> nx.Graph:
             refuse(field, name, allowed, "try random-0.2")
         edges, remedy = chance * pairs, f"raise P, to {threshold:.2g} for example"
         draw: Callable[..., nx.Graph] = partial(nx.fast_gnp_random_graph, agents, chance)
-    elif kind == "regular":
+    else:
         degree = _degree(int(number), agents, field, name)
         edges, remedy = degree * agents / 2, "choose a larger degree"
         draw = partial(_regular, degree, agents)
-    else:
-        newcomer = int(number) if number else min(2, agents - 1)
-        if number and not 1 <= newcomer < agents:
-            allowed = f"preferential-m with 1 <= m < {agents} (the agents)"
-            refuse(field, name, allowed, "choose m in that range or more agents")
-        edges, remedy = newcomer * agents, "choose a larger m"
-        draw = partial(_preferential, newcomer, agents)
     check_edges(edges, field, name)
     return _draw_connected(draw, seed, field, name, remedy)
 
@@ -148,12 +137,6 @@ def _regular(degree: int, agents: int, seed: random.Random) -> nx.Graph:
         # Pairing stubs stalls on dense graphs; the complement has the same law and is sparse.
         return nx.complement(nx.random_regular_graph(agents - 1 - degree, agents, seed=seed))
     return nx.random_regular_graph(degree, agents, seed=seed)
-
-
-def _preferential(edges: int, agents: int, seed: random.Random) -> nx.Graph:
-    if agents == 1:
-        return nx.empty_graph(1)
-    return nx.barabasi_albert_graph(agents, edges, seed=seed)
 
 
 def _draw_connected(

@@ -34,15 +34,13 @@ class FixedGraph:
     name: str = field(default="", compare=False)
 
     @classmethod
-    def from_graph(
-        cls, graph: nx.Graph, name: str = "", field: str = "graph", connected: bool = True
-    ) -> FixedGraph:
+    def from_graph(cls, graph: nx.Graph, name: str = "", field: str = "graph") -> FixedGraph:
         """Converts a networkx graph.
 
         Raises:
             ValueError: If it is refused by `graphs.validated`.
         """
-        frozen = graphs.validated(graph, field, connected=connected)
+        frozen = graphs.validated(graph, field)
         pairs = sorted((min(edge), max(edge)) for edge in frozen.edges())
         edges = np.array(pairs, np.int32).reshape(-1, 2)
         return cls(frozen.number_of_nodes(), edges.tobytes(), name or str(graph.name or ""))
@@ -67,13 +65,7 @@ class FixedGraph:
 
 @dataclass(frozen=True)
 class GraphOf(Kind):
-    """A name, a file or a networkx graph: the values of `graphs.make`.
-
-    Attributes:
-        connected: Whether the graph must be connected.
-    """
-
-    connected: bool = True
+    """A name, a file or a networkx graph: the values of `graphs.make`."""
 
     metavar = "GRAPH"
 
@@ -82,10 +74,10 @@ class GraphOf(Kind):
         if isinstance(value, FixedGraph):
             return value
         if isinstance(value, nx.Graph):
-            return FixedGraph.from_graph(value, field=name, connected=self.connected)
+            return FixedGraph.from_graph(value, field=name)
         if isinstance(value, os.PathLike) or (isinstance(value, str) and graphs.names_file(value)):
             text = value if isinstance(value, str) else str(check_path(name, value))
-            return FixedGraph.from_graph(graphs.read(text, name), text, name, self.connected)
+            return FixedGraph.from_graph(graphs.read(text, name), text, name)
         return named_graphs.checked_name(value, name)
 
     def plain(self, value: object) -> object:
@@ -150,7 +142,7 @@ def graph_parameter(default: str | None, none_label: str = "") -> object:
     """
     return parameter(
         GraphOf(none_label=none_label) if none_label else GraphOf(),
-        "complete, star, ring, path, grid, regular-D, random[-P], preferential[-m], or a file: "
+        "complete, star, ring, path, grid, regular-D, random[-P], or a file: "
         ".txt, .edgelist or .graphml.",
         default=default,
         keyword=False,
@@ -159,14 +151,14 @@ def graph_parameter(default: str | None, none_label: str = "") -> object:
     )
 
 
-def network(value: object, agents: int, field: str = "graph", connected: bool = True) -> nx.Graph:
+def network(value: object, agents: int, field: str = "graph") -> nx.Graph:
     """Builds the graph of a `GraphOf` value for a number of agents.
 
     Raises:
         ValueError: If they do not fit.
     """
     graph = value.graph() if isinstance(value, FixedGraph) else value
-    return graphs.make(graph, agents, field=field, connected=connected)
+    return graphs.make(graph, agents, field=field)
 
 
 def parts(value: object, agents: int) -> list[nx.Graph]:

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmab_jax.errors import format_quantity, refuse
-from fmab_jax.files import check_path
 from fmab_jax.parameters import Real, parameters_of
 from fmab_jax.parts.exchanges.table import AGENTS_MAX
-from fmab_jax.tables import plain_number, read_cells
+from fmab_jax.tables import plain_number
 
 AgentNumbers = tuple[float, ...]
 """A number for each agent."""
@@ -23,20 +22,16 @@ AgentNumbers = tuple[float, ...]
 _MOST_RUNS = 2000
 # Longer labels name the range and a digest.
 _LONGEST = 40
-_FILE = re.compile(r"(?P<path>.*\.csv)(?::(?P<column>.+))?", re.IGNORECASE | re.DOTALL)
-_FORM = "VALUExAGENTS or LOW..HIGHxAGENTS joined by commas, such as 1x40,2..10x10"
+_FORM = "VALUExAGENTS joined by commas, such as 1x40,10x10"
 
 
 @dataclass(frozen=True)
 class PerAgent(Real):
     """A real number in a range, or one for each agent.
 
-    Numbers by agent are a list, a tuple or an array; a text such as ``1x40,10x10``, which is 1 for
-    40 agents, then 10 for 10 agents, or ``0.5..2x50``, the uniform law on [0.5, 2] over 50 agents,
-    of which agent i has the quantile (i - 1/2) / 50; or a file ``a.csv`` or ``a.csv:column`` with
-    one row for each agent, which a column ``agent`` may number, from 0 or from 1. Equal numbers are
-    one number. A list is a sweep where a sweep may be; there an item may be such a list, a text, or
-    a number.
+    Numbers by agent are a list, a tuple or an array; or a text such as ``1x40,10x10``, which is 1
+    for 40 agents, then 10 for 10 agents. Equal numbers are one number. A list is a sweep where a
+    sweep may be; there an item may be such a list, a text, or a number.
     """
 
     def check_value(self, name: str, value: object, remedy: str) -> float | AgentNumbers | None:  # type: ignore[override]
@@ -118,39 +113,14 @@ def _write(value: float) -> str:
 
 
 def _parse(name: str, text: str) -> list[float] | None:
-    """Returns the numbers of a text or of the file that it names; None for any other text."""
-    if match := _FILE.fullmatch(text):
-        return _read(name, match["path"], match["column"])
+    """Returns the numbers of a text; None for a text of another form."""
     if not re.search(r"[0-9.]\s*[x,]", text):
         return None
     values: list[float] = []
     for part in text.split(","):
-        number, times, count = part.strip().partition("x")
-        ends = [plain_number(end) for end in number.split("..")]
-        bad = None in ends or len(ends) > 2 or len(ends) == 2 and not times
-        if bad or times and not re.fullmatch("[1-9][0-9]{0,7}", count.strip()):
+        number_text, times, count = part.strip().partition("x")
+        number = plain_number(number_text)
+        if number is None or times and not re.fullmatch("[1-9][0-9]{0,7}", count.strip()):
             refuse(name, text, _FORM, f"mend {part.strip()[:20]!r}")
-        low, high = (end for end in (ends[0], ends[-1]) if end is not None)
-        agents = int(count) if times else 1
-        values += [low + (high - low) * (i + 0.5) / agents for i in range(agents)]
-    return values
-
-
-def _read(name: str, file: str, column: str | None) -> list[float]:
-    """Returns a column of a CSV file, in the order of its column ``agent`` if it has one."""
-    names, cells, _ = read_cells(check_path(name, file), name)
-    place = 0
-    if column is not None:
-        if names.count(column) != 1:
-            remedy = f"choose from {', '.join(names)}" if names else "write names in the first line"
-            refuse(name, f"{file}:{column}", "the name of one column", remedy)
-        place = names.index(column)
-    elif cells.shape[1] != 1:
-        refuse(name, file, "a file of one column", f"name a column: {file}:COLUMN")
-    values: list[float] = []
-    for line, cell in cells.iloc[:, place].items():
-        if (value := plain_number(cell)) is None:
-            line_name = f"{file}, line {line}"
-            refuse(name, line_name, "a plain decimal number", f"mend {cell[:20]!r}")
-        values.append(value)
+        values += [number] * (int(count) if times else 1)
     return values

@@ -14,7 +14,7 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from types import ModuleType
@@ -86,8 +86,8 @@ def split_floats(value: V) -> tuple[V, dict[str, np.ndarray]]:
 def replace_fields(value: V, fields: Mapping[str, object]) -> V:
     """Returns a copy of a value with other fields, unchecked."""
     value = copy.copy(value)
-    for name, field in fields.items():
-        object.__setattr__(value, name, field)
+    for name, content in fields.items():
+        object.__setattr__(value, name, content)
     return value
 
 
@@ -316,9 +316,18 @@ def load_plugin(spec: str) -> list[Any]:
 
 @dataclass(frozen=True)
 class VariantOf(Kind[Any]):
-    """A value of a registry, or its text; or none."""
+    """A value of a registry, or its text; or none.
 
-    registry: ClassVar[Registry[Any]]
+    Attributes:
+        registry: The parts that may be named.
+    """
+
+    registry: Registry[Any] = field(kw_only=True)
+
+    @property
+    def metavar(self) -> str:  # type: ignore[override]
+        """The last word of what a part is called."""
+        return self.registry.noun.split()[-1].upper()
 
     def check_value(self, name: str, value: object, remedy: str) -> Any:
         """Returns the value."""

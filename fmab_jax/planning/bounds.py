@@ -19,7 +19,7 @@ from fmab_jax.algorithms.families.paper import PaperElimination
 from fmab_jax.analysis import theory
 from fmab_jax.analysis.epochs import pair_failure, plan_epochs
 from fmab_jax.parameters import UNSET, parameters_of
-from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.mechanisms.laplace_noise import LAPLACE
 from fmab_jax.planning.least import get_gaps
 from fmab_jax.planning.theorem5 import bound_likelihood, find_supremum
 from fmab_jax.records.problem import Problem
@@ -27,7 +27,7 @@ from fmab_jax.run.configs import Config
 from fmab_jax.sampling import normal
 
 # Parameters that the theorems cover; all others must be the default.
-_NETWORK = {"graph", "components", "network", "partition"}
+_NETWORK = {"graph", "components"}
 _COVERED_PAPER = {"epsilon", "epsilon_message", "rounds", "schedule_gap", "participation"}
 _COVERED_PAPER |= _NETWORK | {"private_waiting"}
 _COVERED_KL = {"epsilon", "growth", "first", "rounds", "failure", "secure", "split"}

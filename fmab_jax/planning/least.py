@@ -19,7 +19,7 @@ from fmab_jax.algorithms.families.paper import PaperElimination
 from fmab_jax.elimination import EliminationTrial
 from fmab_jax.equations import Epoch
 from fmab_jax.parts.instances import TIE, BoundProblem, Instance
-from fmab_jax.parts.mechanisms.base import Mechanism
+from fmab_jax.parts.mechanisms.mechanism import Mechanism
 from fmab_jax.records.problem import Problem
 from fmab_jax.run.configs import Config
 from fmab_jax.sampling import keys

@@ -27,7 +27,7 @@ _OBSERVATIONS = {
 
 
 @runtime_checkable
-class NoiseLaw(Protocol):
+class HidingLaw(Protocol):
     """A law of noise, as an accountant asks for it: a mechanism, or random bits."""
 
     @property
@@ -58,7 +58,7 @@ class Noise(NamedTuple):
             it has; None for whole noises.
     """
 
-    mechanism: NoiseLaw
+    mechanism: HidingLaw
     scale: float
     number: int = 1
     shares: tuple[int, int] | None = None
@@ -154,7 +154,7 @@ def _check_row(field: str, row: Disclosure) -> Disclosure:
 
 def _check_noise(field: str, noise: Noise) -> Noise:
     """Returns a noise with plain numbers; refuses one that no accountant can count."""
-    if not (isinstance(noise, Noise) and isinstance(noise.mechanism, NoiseLaw)):
+    if not (isinstance(noise, Noise) and isinstance(noise.mechanism, HidingLaw)):
         refuse(field, noise, "a tuple of Noise", "leave it out if unknown")
     scale = real(f"{field}.scale", noise.scale, 0.0, math.inf, "give a scale", open_low=True)
     remedy = "leave out noises that are not there"

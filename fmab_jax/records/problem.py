@@ -6,8 +6,6 @@ A `Problem` is a user's value; a `BoundProblem` holds its arrays for the compile
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
@@ -18,34 +16,33 @@ from jaxtyping import Array
 from numpy.typing import ArrayLike
 
 from fmab_jax import tables
-from fmab_jax.errors import array_of, count, format_quantity, real, refuse
+from fmab_jax.errors import count, format_quantity, refuse
 from fmab_jax.files import check_path
 from fmab_jax.machine import check_memory
 from fmab_jax.parameters import UNSET, Real, Whole, parameter, parameters_of
 from fmab_jax.parts.instances import BoundProblem
 from fmab_jax.parts.plugins import foreign_refused
-from fmab_jax.parts.presences import Presence, PresenceOf
-from fmab_jax.parts.registry import split_floats
+from fmab_jax.parts.presences import PRESENCES, Presence
+from fmab_jax.parts.registry import VariantOf, split_floats
 from fmab_jax.parts.rewards import REWARDS, Bernoulli, LawOf, Ratings
 from fmab_jax.parts.rewards import Law as RewardLaw
 from fmab_jax.parts.rewards.law_checks import check_law
-from fmab_jax.parts.worlds import ContextualWorld, World, WorldOf
-from fmab_jax.sampling import keys, normal
+from fmab_jax.parts.worlds import WORLDS, ContextualWorld, World
+from fmab_jax.records.means import (
+    MAX_AGENTS,
+    MOST_ERROR,
+    check_means,
+    check_probabilities,
+    lay_out_rows,
+)
+from fmab_jax.sampling import keys
 from fmab_jax.sampling.scope import own_settings
 from fmab_jax.sampling.shapes import PerRowArm, Record
 
 # Bytes per mean while the host draws a seed's means.
 _BYTES_PER_MEAN = 60
-MAX_AGENTS = 10**7
-# Most entries of an array of means or ratings: a gigabyte.
-_MAX_ENTRIES = 1 << 27
-# Probabilities with a smaller error of their sum are scaled to 1.
-_SUM_ERROR = 1e-9
 _BERNOULLI = Bernoulli()
-_ROWS = "leave agents out: a row is an agent, a column is an arm"
 _MOST_SEGMENTS = 10**6
-# Largest standard error of means without a range.
-_MOST_ERROR = 1e6
 
 
 @jax.jit
@@ -99,7 +96,7 @@ class RandomMeans:
         default_text="bernoulli",
     )
     world: World | None = parameter(
-        WorldOf(none_label="means do not change"),
+        VariantOf(registry=WORLDS, none_label="means do not change"),
         "How means change: drifting:CHANGES, or a plug-in's; fmab list shows them.",
         default=None,
         default_text="they do not",
@@ -107,7 +104,7 @@ class RandomMeans:
         label="world",
     )
     presence: Presence | None = parameter(
-        PresenceOf(none_label="all agents and links are present"),
+        VariantOf(registry=PRESENCES, none_label="all agents and links are present"),
         "Who takes part in a round: absent:P, late:P, corrupted:P, links:P, or a plug-in's.",
         default=None,
         default_text="everybody",
@@ -162,7 +159,7 @@ class Problem(RandomMeans):
     means: np.ndarray | None = field(init=False, compare=False)
     probabilities: np.ndarray | None = field(init=False, compare=False)
     means_error: float = parameter(
-        Real(low=0.0, high=_MOST_ERROR),
+        Real(low=0.0, high=MOST_ERROR),
         "Standard error of fixed means: each seed draws normal means around them.",
         default=0.0,
         default_text="0, the means are exact",
@@ -227,13 +224,13 @@ class Problem(RandomMeans):
             error = means_error or None
             _refuse_given("ratings", means=means, rewards=rewards, world=world, means_error=error)
             law = (ratings := Ratings(levels))
-            table = _check_probabilities(ratings, probabilities)
-            table, agents = _lay_out_rows("probabilities", table, 3, agents)
+            table = check_probabilities(ratings, probabilities)
+            table, agents = lay_out_rows("probabilities", table, 3, agents)
             rows = table @ np.array(ratings.values)
         elif means is not None:
             law = _check_law(rewards)
-            rows, means_error = _check_means(law, means, means_error, path)
-            rows, agents = _lay_out_rows("means", rows, 2, agents, fold=not means_error)
+            rows, means_error = check_means(law, means, means_error, path)
+            rows, agents = lay_out_rows("means", rows, 2, agents, fold=not means_error)
         else:
             law = _check_law(rewards)
             _check_random(law, means_error, agents=agents, arms=arms)
@@ -302,25 +299,19 @@ class Problem(RandomMeans):
         return cls(agents=agents, levels=levels, probabilities=probabilities, presence=presence)
 
     @classmethod
-    def uniform(cls, agents: int, arms: int, *law: Any, **settings: Any) -> Problem:
+    def uniform(cls, agents: int, arms: int, **settings: Any) -> Problem:
         """`Problem` without means, by its older name."""
-        return cls(agents=agents, arms=arms, **_name_settings("", law), **settings)
+        return cls(agents=agents, arms=arms, **settings)
 
     @classmethod
-    def heterogeneous(
-        cls, agents: int, arms: int, spread: float = 1.0, *gap: Any, **settings: Any
-    ) -> Problem:
+    def heterogeneous(cls, agents: int, arms: int, spread: float = 1.0, **settings: Any) -> Problem:
         """`Problem` with ``spread``, by its older name."""
-        settings |= _name_settings("instance_gap ", gap)
         return cls(agents=agents, arms=arms, spread=spread, **settings)
 
     @classmethod
-    def with_gap(
-        cls, agents: int, arms: int, instance_gap: float, *law: Any, **settings: Any
-    ) -> Problem:
+    def with_gap(cls, agents: int, arms: int, instance_gap: float, **settings: Any) -> Problem:
         """`Problem` with ``instance_gap``, by its older name."""
-        settings |= _name_settings("", law) | {"instance_gap": instance_gap}
-        return cls(agents=agents, arms=arms, **settings)
+        return cls(agents=agents, arms=arms, instance_gap=instance_gap, **settings)
 
     @classmethod
     def from_file(
@@ -387,20 +378,18 @@ class Problem(RandomMeans):
         """
         rows = self.rows if padded_agents is None or self.homogeneous else padded_agents
         law, law_values = self.rewards.bind()
-        fixed_values = self.probabilities if self.probabilities is not None else self.means
-        if fixed_values is not None:
-            padding = [(0, rows - len(fixed_values))] + [(0, 0)] * (fixed_values.ndim - 1)
-            name = "means" if self.probabilities is None else "probabilities"
-            values = {
-                name: np.pad(fixed_values, padding) if rows > len(fixed_values) else fixed_values
-            }
-            if self.means_error:
-                numbers = {"means_error": self.means_error, "low": self.rewards.low}
-                numbers["high"] = self.rewards.high
-                values |= {name: np.asarray(np.float64(x)) for name, x in numbers.items()}
-        else:
+        arrays, numbers = {}, {}
+        name = "means" if self.probabilities is None else "probabilities"
+        table: np.ndarray | None = getattr(self, name)
+        if table is None:
             numbers = {"spread": self.spread, "instance_gap": self.instance_gap or 0.0}
-            values = {name: np.asarray(np.float64(x)) for name, x in numbers.items()}
+        else:
+            padding = [(0, rows - len(table))] + [(0, 0)] * (table.ndim - 1)
+            arrays = {name: np.pad(table, padding) if rows > len(table) else table}
+            if self.means_error:
+                ends = {"low": self.rewards.low, "high": self.rewards.high}
+                numbers = {"means_error": self.means_error, **ends}
+        values = arrays | {n: np.asarray(np.float64(x)) for n, x in numbers.items()}
         agents = np.asarray(np.float64(self.agents))
         world, world_values = (None, {}) if self.world is None else split_floats(self.world)
         fields = law, self.kind, rows, self.arms, agents, values, law_values
@@ -487,11 +476,6 @@ def _refuse_given(owner: str, **values: object) -> None:
             refuse(name, value, f"left out with {owner}", "drop one")
 
 
-def _name_settings(first: str, values: Sequence[object]) -> Record:
-    """Returns settings that older names take by position."""
-    return dict(zip(f"{first}rewards world presence".split(), values, strict=False))
-
-
 def _check_random(law: RewardLaw, means_error: object, **sizes: object) -> None:
     """Refuses what does not go with means that each seed draws."""
     _check_unit_means(law)
@@ -501,41 +485,6 @@ def _check_random(law: RewardLaw, means_error: object, **sizes: object) -> None:
         if number is None:
             remedy = "give means, or both: such as agents=50, arms=100"
             refuse(name, UNSET, "given where each seed draws its means", remedy)
-
-
-def _check_means(
-    law: RewardLaw, means: object, means_error: object, path: object
-) -> tuple[np.ndarray, float]:
-    """Returns the array of means, checked with the law around them, and their error."""
-    array = _check_array("means", means, (1, 2), "[arm] or [agent, arm]")
-    bad = ~((array >= law.low) & (array <= law.high) & np.isfinite(array))
-    bounded = math.isfinite(law.sensitivity)
-    allowed = f"in [{law.low:g}, {law.high:g}]" if bounded else "a finite number"
-    name = "means" if path is None else f"{path}: means"
-    _refuse_entry(name, array, bad, allowed, "give the mean reward of each arm")
-    remedy = parameters_of(Problem)["means_error"].remedy
-    error = real("means_error", means_error, 0.0, min(law.sensitivity, _MOST_ERROR), remedy)
-    width = normal.LARGEST * error
-    ends = np.clip([array.min() - width, array.max() + width], law.low, law.high)
-    check_law(law, np.append(array, ends) if width else array)
-    return array, error
-
-
-def _check_probabilities(law: Ratings, probabilities: object) -> np.ndarray:
-    """Returns a table of probabilities, each cell scaled to the sum 1."""
-    shape = "[arm, level] or [agent, arm, level]"
-    table = _check_array("probabilities", probabilities, (2, 3), shape)
-    if table.shape[-1] != len(law.levels):
-        allowed = f"a table with {format_quantity(len(law.levels), 'level')}, its last axis"
-        refuse("probabilities", table.shape, allowed, "give one probability per level")
-    bad, remedy = ~((table >= 0) & (table <= 1)), "probabilities of a cell sum to 1"
-    _refuse_entry("probabilities", table, bad, "in [0, 1]", remedy)
-    total = table.sum(axis=-1)
-    bad, allowed = np.abs(total - 1) > _SUM_ERROR, "1 in sum over levels"
-    _refuse_entry("probabilities", total, bad, allowed, "divide the cell by its sum")
-    # Scaling a table twice must not change it again.
-    exact = np.abs(total - 1) <= table.shape[-1] * np.finfo(np.float64).eps
-    return np.where(exact[..., None], table, table / total[..., None])
 
 
 def _check_world(world: World, problem: Problem) -> None:
@@ -576,43 +525,3 @@ def _check_unit_means(law: RewardLaw) -> None:
     if law.low > 0.0 or law.high < 1.0:
         allowed = "a law with means in [0, 1], from which they are drawn"
         refuse("rewards", law.label(), allowed, "fix the means: Problem(means, rewards=...)")
-
-
-def _check_array(field: str, values: object, axes: tuple[int, ...], shape: str) -> np.ndarray:
-    """Returns a float64 copy of an array of real numbers with so many axes, not empty."""
-    allowed, remedy = "an array of numbers", "give one row per agent, all equally long"
-    array = array_of(field, values, _MAX_ENTRIES, allowed, remedy)
-    if array.ndim not in axes or array.size == 0:
-        remedy = "give one mean per agent and arm" if field == "means" else "give a whole table"
-        refuse(field, array.shape, f"an array shaped {shape}, not empty", remedy)
-    # Adding 0 turns -0.0 into 0.0: equal problems have equal bits.
-    return array.astype(np.float64) + 0.0
-
-
-def _refuse_entry(field: str, array: np.ndarray, bad: np.ndarray, *advice: str) -> None:
-    """Refuses the first bad entry of an array, if there is one."""
-    if bad.any():
-        place = np.argwhere(bad)[0].tolist()
-        refuse(f"{field}{place}", float(array[tuple(place)]), *advice)
-
-
-def _lay_out_rows(
-    field: str, array: np.ndarray, axes: int, agents: int | None, *, fold: bool = True
-) -> tuple[np.ndarray, int]:
-    """Returns the table with an axis of agents, of length 1 if they share a row, and M.
-
-    Equal rows are folded into one, for speed; not where each of them has an error of its own.
-    """
-    if agents is not None:
-        agents = count("agents", agents, 1, MAX_AGENTS, "give the number of agents M")
-    if array.ndim < axes:
-        if agents is None:
-            remedy = f"give agents too, or a row of {field} for each agent"
-            refuse("agents", None, f"given with {field} of one agent", remedy)
-        return array[None], agents
-    if agents is not None and agents != len(array):
-        if len(array) > 1:
-            refuse("agents", agents, f"{len(array)}, the rows of {field}", _ROWS)
-        return array, agents
-    is_equal = fold and np.ptp(array, axis=0).max() == 0
-    return (array[:1].copy() if is_equal else array), len(array)

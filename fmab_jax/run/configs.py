@@ -22,7 +22,8 @@ from fmab_jax.parts.outputs import Output
 from fmab_jax.parts.per_agent import check_lengths
 from fmab_jax.parts.trials import Trial
 from fmab_jax.parts.worlds import ContextualWorld
-from fmab_jax.records.problem import MAX_AGENTS, Problem
+from fmab_jax.records.means import MAX_AGENTS
+from fmab_jax.records.problem import Problem
 from fmab_jax.run import promises, resources, schema
 from fmab_jax.run.outputs import attach_accumulators, collect_accumulators
 from fmab_jax.run.reductions import Facts

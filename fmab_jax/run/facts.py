@@ -13,7 +13,7 @@ from fmab_jax.errors import Refusal, describe_error, refuse
 from fmab_jax.parts.mechanisms import MECHANISMS
 from fmab_jax.parts.mechanisms.bits import BITS
 from fmab_jax.parts.plugins import code_of
-from fmab_jax.records.ledger import NoiseLaw, checked_rows
+from fmab_jax.records.ledger import HidingLaw, checked_rows
 from fmab_jax.run.configs import Config
 from fmab_jax.sampling.shapes import Record
 
@@ -97,7 +97,7 @@ def _read_row(epsilon: float | None, noises: Sequence[Record], **fields: Any) ->
     return Disclosure(epsilon=math.inf if epsilon is None else epsilon, noises=hiding, **fields)
 
 
-def _find_law(name: str) -> NoiseLaw | None:
+def _find_law(name: str) -> HidingLaw | None:
     if name == BITS.text():
         return BITS
     with contextlib.suppress(Refusal):

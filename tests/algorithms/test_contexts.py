@@ -201,7 +201,7 @@ def test_contexts_are_uniform_on_the_simplex_and_agents_have_their_own():
 
 def test_rewards_have_the_law_of_the_problem():
     """Would catch Bernoulli rewards, or another deviation, whatever law was asked for."""
-    problem = fmab.Problem.uniform(AGENTS, ARMS, fmab.Gaussian(1e-12), f"linear:{D}")
+    problem = fmab.Problem.uniform(AGENTS, ARMS, rewards=fmab.Gaussian(1e-12), world=f"linear:{D}")
     data = fmab.simulate(fmab.ucb1(), problem, HORIZON, 3, times=range(1, HORIZON + 1))
     for seed in range(3):
         slow = play_ucb1(same_draws(seed), exact=True)

@@ -214,17 +214,6 @@ def test_weights_are_for_agents_that_are_alike_and_all_report():
     assert weighted.exchange(5).uniform
 
 
-def test_sums_exceed_the_deviation_as_rarely_as_proved():
-    """Would catch a deviation that forgets the larger noises."""
-    rng, scales = np.random.default_rng(0), np.repeat([1.0, 0.2], [8, 30])
-    sums = rng.laplace(0.0, scales, (200_000, len(scales))).sum(axis=1)
-    for level in (1.0, 3.0, 5.0):
-        bound = math.sqrt(8.0 * level * np.sum(scales**2))
-        assert np.mean(sums > bound) <= math.exp(-level)
-    # Half of the deviation is not enough, so the test can fail.
-    assert np.mean(sums > 0.4 * math.sqrt(8.0 * np.sum(scales**2))) > math.exp(-1.0) / 2
-
-
 def law_of(algorithm, agents=5):
     """Returns KL-SE's law of one noise."""
     from fmab_jax.algorithms.families.likelihood import _average_law
@@ -419,18 +408,6 @@ def test_ledger_of_components_and_weights():
     assert waits["2 agents together", "actions"].epsilon == math.inf
 
 
-def test_ledger_of_gaussian_noise():
-    """Would catch a scale of another agent where the mechanism states the epsilon."""
-    algorithm = fmab.kl_se("1x3,8x2", mechanism="gaussian")
-    rows, mechanism = rows_of(algorithm), algorithm.mechanism
-    message = rows["the server", "single messages"]
-    assert message.epsilon_at_delta == pytest.approx(8.0) and math.isinf(message.epsilon)
-    row = rows["an outsider who sees actions", "actions"]
-    (noise,) = row.noises
-    assert noise.scale == mechanism.scale(1.0, 1e-6) and row.number == 3
-    assert row.epsilon_at_delta == mechanism.epsilon(noise.scale, 3, DELTA)
-
-
 def test_audit_changes_the_reward_of_who_leaks_most():
     """Would catch an audit of the agent with the most noise, or of a viewer with little of it."""
     algorithm = fmab.kl_se("0.2x2,2x1")
@@ -443,42 +420,17 @@ def test_audit_changes_the_reward_of_who_leaks_most():
     assert sums and all(0.05 < f.lower <= f.claim == pytest.approx(0.2) for f in sums)
 
 
-def test_audit_leaves_out_sums_of_components():
-    """Would catch sums that are audited with the noise of another component."""
-    algorithm = fmab.hdp_mab(epsilon_message="4x2,1x3", components="2,3")
-    found = audit(algorithm, agents=5, runs=20_000)
-    assert any("noises of sums differ" in row.why for row in found.unseen)
-    assert not any(finding.is_contradicted for finding in found.findings)
-
-
-def test_texts_lists_and_files(tmp_path):
-    """Would catch a column, a row or a run that is lost, and a header that is taken for data."""
+def test_texts_and_lists():
+    """Would catch a run that is lost, and numbers that are read back as others."""
     wanted = (1.0, 1.0, 0.5)
     kind = PerAgent(low=0.0)
-    one, two = tmp_path / "one.csv", tmp_path / "two.csv"
-    one.write_text("1\n1.0\n\n0.5\n")
-    two.write_text("name,budget\nx,1\ny,1\nz,0.5\n")
-    for value in (
-        [1, 1, 0.5],
-        np.array(wanted),
-        "1x2,0.5",
-        "1, 1, 5e-1",
-        str(one),
-        f"{two}:budget",
-    ):
+    for value in ([1, 1, 0.5], np.array(wanted), "1x2,0.5", "1, 1, 5e-1"):
         assert kind.check("epsilon", value, "") == wanted
     assert kind.plain(wanted) == kind.label(wanted) == "1x2,0.5x1"
-    quantiles = tuple(0.5 + 1.5 * (i + 0.5) / 4 for i in range(4))
-    assert kind.check("epsilon", "0.5..2x4,1x2", "") == (*quantiles, 1.0, 1.0)
-    for text in ("1..2,1x3", "1..2..3x4", "a..2x3"):
-        refuses("LOW..HIGHxAGENTS", kind.check, "e", text, "")
     assert kind.check("epsilon", kind.plain((1 / 3, 2e-9, 7.0)), "") == (1 / 3, 2e-9, 7.0)
     many = tuple(0.001 * n for n in range(1, 60))
     assert kind.label(many).startswith("0.001 to 0.059 (") and len(kind.label(many)) < 30
     assert kind.label(many) != kind.label(many[::-1])
-    refuses("one of 2|name of one column.*name, budget", kind.check, "e", f"{two}:x", "")
-    refuses("file of one column", kind.check, "e", str(two), "")
-    refuses("plain decimal number; mend 'x'", kind.check, "e", f"{two}:name", "")
     refuses(r"e\[1\]=-1: must be a number in \[0", kind.check, "e", [1, -1], "")
     refuses("if agents differ", PerAgent(none_label="none").check, "e", [1, None], "")
     refuses("VALUExAGENTS", kind.check, "e", "1x2,ax3", "")
@@ -487,20 +439,6 @@ def test_texts_lists_and_files(tmp_path):
     refuses("one for each agent", kind.check, "e", [], "")
     refuses("2,000 runs", kind.check, "e", list(range(1, 3000)), "")
     refuses("a number in", kind.check, "e", "all", "")
-
-
-def test_a_column_of_agents_orders_the_rows(tmp_path):
-    """Would catch epsilons that go to other agents, and ids that are ignored."""
-    kind, file = PerAgent(low=0.0), tmp_path / "e.csv"
-    from_zero, plain = "agent,e\n2,5\n0,1\n1,3\n", "e\n1\n3\n5\n"
-    for text in (from_zero, plain, "e,other,Agent\n5,x,3\n1,y,1\n3,z,2\n"):
-        file.write_text(text)
-        name = f"{file}:e" if "other" in text else str(file)
-        assert kind.check("epsilon", name, "") == (1.0, 3.0, 5.0)
-    for ids in ("0 0 1", "0 1 3", "2 3 4", "x y z", "-1 0 1", "0.5 1 2", "0 1"):
-        rows = "".join(f"{i},{e}\n" for i, e in zip(ids.split() + [""], "135", strict=False))
-        file.write_text(f"agent,e\n{rows}")
-        refuses("must be a file whose column agent has 0 to ", kind.check, "e", str(file), "")
 
 
 def test_what_has_one_noise_takes_one_number():
@@ -543,14 +481,9 @@ def test_sweeps_stores_and_study_files(tmp_path):
 def test_command_line(tmp_path, capsys, monkeypatch):
     """Would catch an option that reads a number only, and a study file of another list."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "epsilons.csv").write_text("budget\n1\n1\n2\n2\n")
     words = "--agents 4 --arms 3 --horizon 300 --seeds 2"
     assert main(f"run cdp --epsilon-message 1x2,2x2 {words} --out a.nc".split()) == 0
-    assert main(f"run cdp --epsilon-message epsilons.csv {words} --out b.nc".split()) == 0
-    printed = capsys.readouterr().out
-    assert "1x2,2x2" in printed
-    first, second = (fmab.load(name) for name in ("a.nc", "b.nc"))
-    assert first.attrs["study_hash"] == second.attrs["study_hash"]
+    assert "1x2,2x2" in capsys.readouterr().out
     assert main(f"sweep kl_se --epsilon 1x2,2x2 1 {words} --save-study s.toml --out s".split()) == 0
     assert "1x2,2x2" in (tmp_path / "s.toml").read_text()
     assert main("sweep s.toml --out t".split()) == 0

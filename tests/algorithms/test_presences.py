@@ -22,7 +22,6 @@ from altered import altered
 from test_worlds import smallest_p
 
 import fmab_jax as fmab
-from fmab_jax.cli.main import main
 from fmab_jax.layouts import ragged
 from fmab_jax.planning.candidates import list_candidates
 from fmab_jax.planning.question import Question
@@ -385,20 +384,6 @@ def test_a_presence_of_everybody_has_the_bits_of_none(name):
         np.testing.assert_array_equal(same[variable], plain[variable])
 
 
-@pytest.mark.parametrize(
-    "algorithm", [fmab.cdp_mab(EPSILON), fmab.kl_se(1.0)], ids=lambda x: x.name
-)
-def test_elimination_without_absence_has_the_law_of_none(algorithm):
-    """Would catch noise, or a radius, that another way to draw agents changes."""
-    plain, same = (
-        fmab.simulate(algorithm, fmab.Problem(MEANS, AGENTS, presence=x), HORIZON, 600, times=SLOTS)
-        for x in (None, "absent:0")
-    )
-    assert smallest_p(plain.regret.values, same.regret.values) > ALPHA
-    assert smallest_p(plain.links.values[..., 0], same.links.values[..., 0]) > ALPHA
-    assert (same.rounds_made * AGENTS == same.links[:, -1, 0]).all()
-
-
 @pytest.mark.parametrize("name", ["cdp", "ucb1"])
 def test_links_of_a_sweep_are_those_of_its_runs(name):
     """Would catch rounds that stand for messages, or the reverse, where one axis has both."""
@@ -507,15 +492,6 @@ def test_links_are_up_independently_of_each_other_and_of_slots():
     assert scipy.stats.binomtest(int(up.sum()), up.size, 0.3).pvalue > ALPHA
     both = (up[0] & up[1]).sum()
     assert scipy.stats.binomtest(int(both), up[0].size, 0.09).pvalue > ALPHA
-
-
-def test_presences_are_refused_in_one_line(capsys):
-    """Would catch a presence that is ignored where nobody knows its name."""
-    for value in ("nowhere", "absent:x", 0.2, fmab.Absent):
-        with pytest.raises(ValueError, match="presence=.*: must be (a presence|written absent)"):
-            fmab.Problem.uniform(3, 4, presence=value)
-    assert main("ledger cdp --epsilon 1 --presence nowhere".split()) == 2
-    assert capsys.readouterr().err.startswith("fmab: --presence nowhere: must be a presence: ")
 
 
 def restate(*methods):

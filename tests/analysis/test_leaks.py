@@ -21,8 +21,8 @@ from fmab_jax.errors import Refusal
 from fmab_jax.parameters import VIEWS, ViewKind
 from fmab_jax.parts.mechanisms.bits import BITS
 from fmab_jax.parts.mechanisms.discrete_laplace import DiscreteLaplace
-from fmab_jax.parts.mechanisms.gaussian import Gaussian, gaussian_epsilon
-from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.mechanisms.gaussian_noise import GaussianNoise, gaussian_epsilon
+from fmab_jax.parts.mechanisms.laplace_noise import LAPLACE
 from fmab_jax.run.facts import read_ledger
 
 
@@ -250,7 +250,7 @@ def test_a_join_of_results_without_a_run_somewhere_has_no_leak_there(uncomputed)
 # Rows that are made up, and what words say that they leak.
 
 # Laws of which noises of unlike scales hide together, and one of which they do not.
-LAWS = (LAPLACE, Gaussian(), DiscreteLaplace())
+LAWS = (LAPLACE, GaussianNoise(), DiscreteLaplace())
 MADE_UP = [
     Disclosure(Viewer.AGENTS, view, epsilon, "", noises, is_one_round=is_one_round)
     for view in ViewKind
@@ -372,7 +372,7 @@ def test_a_leak_is_solved_at_its_delta(mechanism):
 def test_noises_that_nobody_can_count_together_are_refused():
     """Would catch noises of two laws that count as those of one, and shares beside whole noises."""
     one, share = Noise(LAPLACE, 1.0), Noise(LAPLACE, 1.0, shares=(2, 3))
-    for noises in ((one, Noise(Gaussian(), 1.0)), (one, share), (share, share)):
+    for noises in ((one, Noise(GaussianNoise(), 1.0)), (one, share), (share, share)):
         row = Disclosure(Viewer.AGENTS, ViewKind.SUM, 1.0, "", noises)
         owner = altered(fmab.kl_se, ledger=lambda self, exchange, row=row: row)
         line = r"ledger\[0\].noises=.*: must be noises of one law; or shares of one noise, alone; "

@@ -24,7 +24,7 @@ from fmab_jax.analysis.privacy import laplace_sum_epsilon, list_disclosures, pri
 from fmab_jax.parts import exchanges
 from fmab_jax.parts.mechanisms import MECHANISMS
 from fmab_jax.parts.mechanisms.bits import BITS
-from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.mechanisms.laplace_noise import LAPLACE
 from fmab_jax.run.facts import read_ledger
 from fmab_jax.sampling import laplace
 

@@ -15,7 +15,7 @@ from fmab_jax.algorithms.base import ALGORITHMS, Noise, Viewer
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.analysis.words import write_count
 from fmab_jax.parts.mechanisms.bits import BITS
-from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.mechanisms.laplace_noise import LAPLACE
 
 
 def test_everybody_takes_part():

@@ -26,7 +26,7 @@ from experiments.audit import (
 )
 from fmab_jax.algorithms.base import Disclosure, Noise, Viewer, ViewKind
 from fmab_jax.parts.exchanges import server
-from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.mechanisms.laplace_noise import LAPLACE
 from fmab_jax.sampling.scope import own_settings
 
 QUICK = 200_000

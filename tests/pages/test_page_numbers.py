@@ -20,7 +20,7 @@ from experiments.audit.findings import RUNS
 from experiments.card import suites
 from fmab_jax.analysis.accountant import laplace_sum_epsilon, noise_epsilon
 from fmab_jax.analysis.summary import BIN_WIDTH
-from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.mechanisms.laplace_noise import LAPLACE
 from fmab_jax.planning.question import OVER
 from fmab_jax.records.ledger import Noise
 from fmab_jax.run import resources

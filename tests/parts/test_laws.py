@@ -175,7 +175,8 @@ def test_the_ends_of_the_range_count_where_means_can_lie_there():
     """Would catch a law refused for a mean that it is never asked for, or asked for one unseen."""
     right = bounded()
     law = bounded(one=lambda self, u, p: jnp.where(p == 1, jnp.nan, right.one(u, p)))
-    assert Problem([0.9, 0.5], 2, rewards=law).rewards is Problem.uniform(2, 2, law).rewards is law
+    assert Problem([0.9, 0.5], 2, rewards=law).rewards is law
+    assert Problem.uniform(2, 2, rewards=law).rewards is law
     for make in (
         lambda: Problem.heterogeneous(2, 2, rewards=law),
         lambda: Problem([1.0, 0.5], 2, rewards=law),

@@ -16,14 +16,14 @@ from scipy.integrate import quad
 import fmab_jax as fmab
 from fmab_jax.parts.mechanisms import lattice_sums
 from fmab_jax.parts.mechanisms.discrete_laplace import DiscreteLaplace, _get_cumulants, _invert, mix
-from fmab_jax.parts.mechanisms.gaussian import Gaussian, gaussian_delta
-from fmab_jax.parts.mechanisms.laplace import Laplace
+from fmab_jax.parts.mechanisms.gaussian_noise import GaussianNoise, gaussian_delta
+from fmab_jax.parts.mechanisms.laplace_noise import Laplace
 from fmab_jax.parts.mechanisms.skellam import Skellam
 from fmab_jax.sampling import keys
 from fmab_jax.sampling.samplers import lattice_quantile
 from fmab_jax.sampling.scope import own_settings
 
-ALL = Laplace(), Gaussian(), DiscreteLaplace(), Skellam()
+ALL = Laplace(), GaussianNoise(), DiscreteLaplace(), Skellam()
 SMALL = fmab.Problem([0.5, 0.4], agents=5)
 SEEDS, DELTA = 100_000, 1e-6
 
@@ -116,8 +116,10 @@ def test_a_message_at_its_scale_leaks_epsilon(mechanism):
 
 def test_sums_of_gaussian_noise_are_one_noise():
     """Would catch variances that do not add up."""
-    assert Gaussian().epsilon(2.0, 9, DELTA) == pytest.approx(Gaussian().epsilon(6.0, 1, DELTA))
-    assert Gaussian().gdp(2.0, 4) == 0.25 and Gaussian().zcdp(2.0, 4) == 0.25**2 / 2
+    assert GaussianNoise().epsilon(2.0, 9, DELTA) == pytest.approx(
+        GaussianNoise().epsilon(6.0, 1, DELTA)
+    )
+    assert GaussianNoise().gdp(2.0, 4) == 0.25 and GaussianNoise().zcdp(2.0, 4) == 0.25**2 / 2
     assert Laplace().zcdp(2.0, 1) == 0.125 and Laplace().gdp(2.0, 1) == math.inf
 
 

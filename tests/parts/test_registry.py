@@ -58,7 +58,7 @@ def test_a_public_name_states_the_same_study():
     hashes = {build_study({"algorithm": x} | document).hash for x in ("cdp", "cdp_mab", "CDP")}
     assert hashes == {one.hash}
     assert fmab.at_leak("cdp_mab", 2, agents=4) == fmab.at_leak("cdp", 2, agents=4)
-    noises = [fmab.cdp_mab(1.0, mechanism=x) for x in ("gaussian", "Gaussian")]
+    noises = [fmab.cdp_mab(1.0, mechanism=x) for x in ("gaussian", "GaussianNoise")]
     assert noises[0] == noises[1] and noises[1].plain()["mechanism"] == "gaussian"
     assert REWARDS.parse("Gaussian:0.1", "rewards") == fmab.Gaussian(0.1)
 
@@ -139,7 +139,7 @@ def test_list_names_every_part(capsys):
         assert f"{registry.kind.capitalize()}:" in printed
         for name in registry.by_name():
             assert f" {name}" in printed
-    assert "regret_by_agent" in printed and "preferential" in printed
+    assert "regret_by_agent" in printed and "regular-D" in printed
     assert main(["list", "mechanisms"]) == 0
     printed = capsys.readouterr().out
     assert "skellam" in printed and "kl_se" not in printed

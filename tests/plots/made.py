@@ -129,7 +129,7 @@ def leaking(data, leak, view="single messages", actions=0.0):
 
 BAND = "90 % pointwise confidence band of the mean (Student t at every slot)"
 EPSILONS = [0.1, 0.3, 0.5, 1.0]
-GRAPHS = ["complete", "star", "ring", "random-0.2", "preferential-2"]
+GRAPHS = ["complete", "star", "ring", "random-0.2", "regular-4"]
 # What a table says of its parameters: long name, symbol, words of "none".
 WORDS = {
     "epsilon": ("privacy parameter ε", "ε", "no noise"),

@@ -63,10 +63,6 @@ DESCRIBED: dict[str, dict[str, Any]] = {
         "algorithm": "hdp",
         "parameters": {"epsilon": 0.3, "components": "2,4"},
     },
-    "partitions of a graph": {
-        "algorithm": "hdp",
-        "parameters": {"epsilon": 0.3, "network": "ring", "partition": ["0-3+4-5", "none"]},
-    },
     "messages": {
         "parameters": {"epsilon_message": 4.0},
         "problem": {"agents": 6, "arms": 10, "fixed_instance": 3, "instance_gap": 0.2},

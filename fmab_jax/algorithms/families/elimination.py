@@ -21,8 +21,8 @@ from fmab_jax.elimination import EliminationTrial
 from fmab_jax.equations import NUMBERS, Equations
 from fmab_jax.errors import refuse
 from fmab_jax.parts.exchanges import SERVER, Exchange
-from fmab_jax.parts.mechanisms.base import Mechanism
-from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.mechanisms.laplace_noise import LAPLACE
+from fmab_jax.parts.mechanisms.mechanism import Mechanism
 from fmab_jax.records.problem import Problem
 from fmab_jax.sampling.shapes import PerArm, Scalar
 

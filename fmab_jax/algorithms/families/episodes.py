@@ -26,7 +26,7 @@ from fmab_jax.algorithms.families.slots import State, pick
 from fmab_jax.parts import alone, exchanges
 from fmab_jax.parts.exchanges import Exchange
 from fmab_jax.parts.instances import Instance
-from fmab_jax.parts.outputs.base import (
+from fmab_jax.parts.outputs.output import (
     Accumulator,
     Stretch,
     accumulate,

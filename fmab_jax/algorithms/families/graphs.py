@@ -2,17 +2,14 @@
 
 import functools
 from dataclasses import dataclass
-from typing import Any
 
 from fmab_jax.algorithms.base import Algorithm
-from fmab_jax.errors import PlainText, refuse
 from fmab_jax.parameters import Choice, Real, parameter
 from fmab_jax.parts import exchanges
 from fmab_jax.parts.exchanges import Exchange
 from fmab_jax.parts.graphs import refuse_too_far
-from fmab_jax.parts.networks import ComponentsOf, GraphOf, graph_parameter, parts
+from fmab_jax.parts.networks import ComponentsOf, graph_parameter, parts
 from fmab_jax.parts.networks import network as build_network
-from fmab_jax.parts.partitions import Partition, PartitionOf, split_graph
 
 PROTOCOLS = ("gis", "flooding", "gossip")
 
@@ -76,10 +73,6 @@ class OverComponents(Algorithm):
     Attributes:
         components: Such as "20x5:star" (five stars of 20); see `fmab_jax.parts.graphs.components`;
             None for five complete graphs of nearly equal sizes.
-        network: One graph on all agents, in place of ``components``: agents keep their numbers.
-            Edges between two parts carry no messages.
-        partition: The parts of ``network``, each of them connected: a list of lists of agents, or
-            a text such as "0-4+5,7,9+6,8". None for the connected components of the graph.
     """
 
     communication = "sinks of components report (SAC)"
@@ -94,42 +87,9 @@ class OverComponents(Algorithm):
         symbol="",
         default_text="five complete graphs, equally large",
     )
-    # It is not named graph, which a sweep over several algorithms gives to those without a server.
-    network: object = parameter(
-        GraphOf(none_label="none", connected=False),
-        "One graph on all agents, in place of components: a name or a file.",
-        default=None,
-        symbol="",
-        default_text="not given",
-    )
-    partition: Partition | None = parameter(
-        PartitionOf(none_label="connected components"),
-        "Parts of the network: agents such as 0-4+5,7,9+6,8.",
-        default=None,
-        symbol="",
-        default_text="the network's connected components",
-    )
-
-    def check(self) -> None:
-        """Refuses components beside a network, and a partition without one."""
-        super().check()
-        if self.network is not None and self.components is not None:
-            value = PlainText(ComponentsOf().text(self.components))
-            refuse("components", value, "given without network", "drop one of them")
-        if self.network is None and self.partition is not None:
-            value = PlainText(PartitionOf().text(self.partition))
-            refuse("partition", value, "given with a network", "name the graph that it divides")
-
-    def plain(self) -> dict[str, Any]:
-        """Returns all parameters; network and partition only if there is a network."""
-        values = super().plain()
-        extra = ("network", "partition")
-        return {n: v for n, v in values.items() if n not in extra or self.network is not None}
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the exchange of the sinks."""
-        if self.network is not None:
-            return _build_partitioned(self.network, self.partition, self.weights, agents)
         spec = split_equally(agents) if self.components is None else self.components
         return _build_sinks(spec, self.weights, agents)
 
@@ -138,16 +98,6 @@ class OverComponents(Algorithm):
 def _build_sinks(spec: object, weights: str, agents: int) -> Exchange:
     """Builds the exchange once per specification, because hop distances take time."""
     return exchanges.sinks(parts(spec, agents), weights)
-
-
-@functools.lru_cache(maxsize=256)
-def _build_partitioned(
-    network: object, partition: Partition | None, weights: str, agents: int
-) -> Exchange:
-    """Builds the exchange once per network and partition."""
-    graph = build_network(network, agents, "network", connected=False)
-    members, components = split_graph(graph, partition)
-    return exchanges.sinks(components, weights, members)
 
 
 def split_equally(agents: int) -> str:

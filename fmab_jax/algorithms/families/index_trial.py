@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from fmab_jax.algorithms.families.slots import Params, Slot, State, at, pick
 from fmab_jax.parts.instances import Instance
-from fmab_jax.parts.outputs.base import (
+from fmab_jax.parts.outputs.output import (
     Accumulator,
     Stretch,
     accumulate,

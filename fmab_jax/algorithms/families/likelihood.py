@@ -15,7 +15,7 @@ from fmab_jax.algorithms.families.private import epsilon_parameter, failure_para
 from fmab_jax.equations import Aggregate, Epoch
 from fmab_jax.parameters import GROWTH, UNSET, Unset, Whole, parameter
 from fmab_jax.parts.exchanges import Exchange
-from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.mechanisms.laplace_noise import LAPLACE
 from fmab_jax.parts.per_agent import AgentNumbers, PerAgent
 from fmab_jax.sampling import evidence
 from fmab_jax.sampling.arrays import rounded, sum_in_turn

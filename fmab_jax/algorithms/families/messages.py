@@ -16,7 +16,7 @@ from fmab_jax.errors import refuse
 from fmab_jax.parameters import UNSET, Real, ViewKind, Whole, parameter
 from fmab_jax.parts.exchanges import Exchange, View, Viewer
 from fmab_jax.parts.mechanisms import DELTA, Mechanism, MechanismOf
-from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.mechanisms.laplace_noise import LAPLACE
 from fmab_jax.parts.per_agent import write_numbers
 from fmab_jax.records.ledger import Disclosure, Noise
 from fmab_jax.records.problem import Problem

@@ -14,7 +14,7 @@ from fmab_jax.errors import refuse
 from fmab_jax.parameters import UNSET, Flag, Real, Unset, parameter
 from fmab_jax.parts.exchanges import Exchange
 from fmab_jax.parts.instances import Instance
-from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.mechanisms.laplace_noise import LAPLACE
 from fmab_jax.parts.per_agent import AgentNumbers, PerAgent
 from fmab_jax.records.problem import Problem
 from fmab_jax.sampling.shapes import Scalar

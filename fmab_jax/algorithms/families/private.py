@@ -8,10 +8,10 @@ from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.errors import format_quantity, refuse
 from fmab_jax.parameters import UNSET, Flag, Real, Unset, ViewKind, parameter
 from fmab_jax.parts.exchanges import Exchange, Viewer
-from fmab_jax.parts.mechanisms.laplace import LAPLACE
+from fmab_jax.parts.mechanisms.laplace_noise import LAPLACE
 from fmab_jax.parts.per_agent import AgentNumbers
 from fmab_jax.parts.rewards import Law
-from fmab_jax.records.ledger import COMPUTED_HERE, Disclosure, Noise, NoiseLaw
+from fmab_jax.records.ledger import COMPUTED_HERE, Disclosure, HidingLaw, Noise
 from fmab_jax.sampling import laplace
 
 T = TypeVar("T")
@@ -82,7 +82,7 @@ class Private(Algorithm):
         view: ViewKind = ViewKind.ACTIONS,
         *,
         noises: int = 0,
-        law: NoiseLaw = LAPLACE,
+        law: HidingLaw = LAPLACE,
         source: str = "",
         observation: str = "",
     ) -> Disclosure:

@@ -11,7 +11,7 @@ from fmab_jax.parts.exchanges.sinks import sinks as sinks
 from fmab_jax.parts.exchanges.table import PEER as PEER
 from fmab_jax.parts.exchanges.table import SERVER as SERVER
 from fmab_jax.parts.exchanges.table import Exchange as Exchange
-from fmab_jax.parts.exchanges.table import Ledger as Ledger
+from fmab_jax.parts.exchanges.table import MessageCounts as MessageCounts
 from fmab_jax.parts.exchanges.table import Meter as Meter
 from fmab_jax.parts.exchanges.table import View as View
 from fmab_jax.parts.exchanges.table import Viewer as Viewer

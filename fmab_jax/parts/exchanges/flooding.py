@@ -7,7 +7,7 @@ from jaxtyping import Int
 
 from fmab_jax.lazy_imports import nx
 from fmab_jax.parts import graphs
-from fmab_jax.parts.exchanges.table import Exchange, Ledger, Meter, View, Viewer
+from fmab_jax.parts.exchanges.table import Exchange, MessageCounts, Meter, View, Viewer
 
 Hops = Int[np.ndarray, "agent agent"]
 BOUND = Meter("bound", "peer", True, "diameter x edges")
@@ -36,7 +36,7 @@ def flooding(graph: object) -> Exchange:
     degrees = np.array([network.degree[agent] for agent in range(len(hops))])
     # Agent j advertises in slot n + 1 the data of slot n.
     advertised = int(degrees @ np.minimum(hops.max(axis=1) + 1, hops.max()))
-    ledger = Ledger(adv=advertised, req=requests, data=requests)
+    ledger = MessageCounts(adv=advertised, req=requests, data=requests)
     vectors = len(hops) * (len(hops) - 1)
     return _make_flooding("flooding", network, hops, used, vectors, ledger)
 
@@ -68,7 +68,12 @@ def plain_flooding(graph: object) -> Exchange:
 
 
 def _make_flooding(
-    name: str, graph: nx.Graph, hops: Hops, used: int, vectors: int, ledger: Ledger | None = None
+    name: str,
+    graph: nx.Graph,
+    hops: Hops,
+    used: int,
+    vectors: int,
+    ledger: MessageCounts | None = None,
 ) -> Exchange:
     agents, slots = len(hops), int(hops.max())
     links = ((BOUND, slots * graph.number_of_edges()), (USED, used))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -11,15 +11,13 @@ from jaxtyping import Int
 from fmab_jax.errors import refuse
 from fmab_jax.lazy_imports import nx
 from fmab_jax.parts import graphs
-from fmab_jax.parts.exchanges.table import SERVER, Exchange, Ledger, Meter, View, Viewer
+from fmab_jax.parts.exchanges.table import SERVER, Exchange, MessageCounts, Meter, View, Viewer
 
 EDGES = Meter("edges", "peer", True, "edges of the components")
 SAC = Meter("sac", "peer", False, "hops to the sinks")
 
 
-def sinks(
-    components: object, weights: str = "agents", members: Sequence[Sequence[int]] | None = None
-) -> Exchange:
+def sinks(components: object, weights: str = "agents") -> Exchange:
     """Returns the hybrid exchange, SAC to the sink of each component (Alg. 4 and 5, theorem 4).
 
     A sink is an agent of smallest eccentricity (ties: lowest number). The slowest component decides
@@ -37,8 +35,6 @@ def sinks(
             each, the agents numbered consecutively; see ``graphs.components``.
         weights: ``"agents"``: w_i = 1/M. ``"components"``: w_i = 1/(Q M_q), the paper's line 15,
             which averages the components' means with equal weight.
-        members: The agents of each component, which are its nodes in this order; by default the
-            agents are numbered consecutively.
 
     Raises:
         ValueError: If there is no component, a graph is refused, or ``weights`` is neither name.
@@ -58,10 +54,8 @@ def sinks(
     parts = [by_identity[id(graph)] for graph in networks]
     sizes = np.array([part.size for part in parts])
     agents, forwards = int(sizes.sum()), sum(part.forwards for part in parts)
-    order = np.concatenate(members) if members else np.arange(agents)
     first = np.cumsum(sizes) - sizes
-    shares = np.empty(agents)
-    shares[order] = np.repeat(1 / (len(parts) * sizes), sizes)
+    shares = np.repeat(1 / (len(parts) * sizes), sizes)
     return Exchange(
         "sinks",
         agents,
@@ -71,8 +65,8 @@ def sinks(
         links=((SERVER, len(parts)), (EDGES, sum(part.edges for part in parts)), (SAC, forwards)),
         diameter=max(part.diameter for part in parts),
         sizes=tuple(part.size for part in parts),
-        sinks=tuple(int(order[i + part.sink]) for i, part in zip(first, parts, strict=True)),
-        ledger=Ledger(adv=0, req=0, data=len(parts) + sum(part.messages for part in parts)),
+        sinks=tuple(int(i + part.sink) for i, part in zip(first, parts, strict=True)),
+        ledger=MessageCounts(adv=0, req=0, data=len(parts) + sum(part.messages for part in parts)),
         vectors=len(parts) + forwards,
         views=(
             View(Viewer.SINKS, 1),

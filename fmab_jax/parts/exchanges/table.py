@@ -83,7 +83,7 @@ class View(NamedTuple):
     observation: str = ""
 
 
-class Ledger(NamedTuple):
+class MessageCounts(NamedTuple):
     """The messages of one round of GIS (Alg. 2), which ends when the last agent is complete.
 
     Attributes:
@@ -120,7 +120,7 @@ class Exchange:
         views: Views of a round, a `View` each.
         exact: Whether every agent acts on the exact weighted mean. Then the noise of all agents is
             in every decision.
-        ledger: The messages of a round of GIS or SAC, a `Ledger`; None for any other exchange.
+        ledger: The messages of a round of GIS or SAC; None for any other exchange.
 
     Example:
         Agents 0 to 3 send to a server; agent 4 sends to agent 3, which passes it on:
@@ -150,7 +150,7 @@ class Exchange:
     numbers: int = 0
     views: Sequence[View] = ()
     exact: bool = True
-    ledger: Ledger | None = None
+    ledger: MessageCounts | None = None
 
     def __post_init__(self) -> None:
         """Checks the table, and makes the weights read-only, so that it cannot change.
@@ -189,17 +189,17 @@ class Exchange:
         return weights
 
     def _checked_links(self) -> tuple[tuple[Meter, int], ...]:
-        remedy = "name a Meter, of two texts, 'server' or 'peer', and True or False, once"
-        links = self.links if isinstance(self.links, (tuple, list)) else [self.links]
-        pairs = [pair for pair in links if isinstance(pair, (tuple, list)) and len(pair) == 2]
-        meters = [meter for meter, _ in pairs if isinstance(meter, Meter)]
-        names = {meter.name for meter in meters if _is_meter(meter)}
-        if len(names) < len(links):
-            refuse(
-                "exchange.links", self.links, "pairs of a Meter and its links of a round", remedy
-            )
-        numbers = [count("exchange.links", x, 0, _MOST, "give links of a round") for _, x in pairs]
-        return tuple(zip(meters, numbers, strict=True))
+        links: dict[str, tuple[Meter, int]] = {}
+        for pair in self.links if isinstance(self.links, (tuple, list)) else [self.links]:
+            match pair:
+                case (Meter(name=str(name)) as meter, number) if name and name not in links:
+                    choice(f"{name}.side", meter.side, ("server", "peer"), "say what it links")
+                    number = count("exchange.links", number, 0, _MOST, "give links of a round")
+                    links[name] = meter, number
+                case _:
+                    allowed = "pairs of a Meter, each with a name of its own, and its links"
+                    refuse("exchange.links", self.links, allowed, "see help(fmab_jax.Exchange)")
+        return tuple(links.values())
 
     def _checked_views(self) -> tuple[View, ...]:
         views, remedy = [], "make a View of some of the agents"
@@ -220,12 +220,6 @@ class Exchange:
     def on(self, meter: str) -> int:
         """Returns the links of a round on a meter; 0 on one that it does not have."""
         return {label.name: number for label, number in self.links}.get(meter, 0)
-
-
-def _is_meter(meter: Meter) -> bool:
-    """Tells whether a meter has a name, a description and a side."""
-    texts = isinstance(meter.name, str) and meter.name != "" and isinstance(meter.words, str)
-    return texts and meter.side in ("server", "peer") and isinstance(meter.priced, bool)
 
 
 def checked_agents(agents: object) -> int:

@@ -5,10 +5,10 @@ Importing the package loads no mechanism; the first look at `MECHANISMS` loads a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from fmab_jax.parts.mechanisms.base import DELTA as DELTA
-from fmab_jax.parts.mechanisms.base import Mechanism as Mechanism
+from fmab_jax.parts.mechanisms.mechanism import DELTA as DELTA
+from fmab_jax.parts.mechanisms.mechanism import Mechanism as Mechanism
 from fmab_jax.parts.registry import Registry, VariantOf
 
 MECHANISMS: Registry[Mechanism] = Registry(
@@ -22,8 +22,7 @@ MECHANISMS: Registry[Mechanism] = Registry(
 class MechanismOf(VariantOf):
     """A mechanism, or its text."""
 
-    metavar = "NAME"
-    registry = MECHANISMS
+    registry: Registry[Mechanism] = field(default=MECHANISMS, kw_only=True)
 
     def text(self, value: Mechanism) -> str:
         """Returns the title and "noise"."""

@@ -12,7 +12,6 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array
 
-from fmab_jax.parts.mechanisms.base import Mechanism
 from fmab_jax.parts.mechanisms.lattice_sums import (
     DROP,
     MOST_RATIOS,
@@ -23,6 +22,7 @@ from fmab_jax.parts.mechanisms.lattice_sums import (
     is_smooth,
     recur,
 )
+from fmab_jax.parts.mechanisms.mechanism import Mechanism
 from fmab_jax.sampling import normal, samplers
 from fmab_jax.sampling.binomials import binomials
 from fmab_jax.sampling.keys import Words, uniform

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from fmab_jax.parts.mechanisms.base import Mechanism
 from fmab_jax.parts.mechanisms.lattice_sums import (
     DROP,
     MOST_RATIOS,
@@ -21,6 +20,7 @@ from fmab_jax.parts.mechanisms.lattice_sums import (
     is_smooth,
     recur,
 )
+from fmab_jax.parts.mechanisms.mechanism import Mechanism
 from fmab_jax.sampling import samplers
 from fmab_jax.sampling.binomials import binomials
 from fmab_jax.sampling.keys import Words, uniform

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fmab_jax.parts.outputs.base import Output
+from fmab_jax.parts.outputs.output import Output
 from fmab_jax.parts.outputs.standard import NUMBERS
 
 BITS_SENT = Output(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fmab_jax.parts.outputs.base import Output, Record
+from fmab_jax.parts.outputs.output import Output, Record
 from fmab_jax.parts.outputs.regret_by_agent import ACCUMULATOR
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
-from fmab_jax.parts.outputs.base import Accumulator, Output, Stretch
+from fmab_jax.parts.outputs.output import Accumulator, Output, Stretch
 from fmab_jax.sampling import arrays
 
 

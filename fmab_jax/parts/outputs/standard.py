@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from fmab_jax.errors import refuse
-from fmab_jax.parts.outputs.base import OF_FIXED_ARMS, Output
+from fmab_jax.parts.outputs.output import OF_FIXED_ARMS, Output
 
 LINKS = Output(
     "links",

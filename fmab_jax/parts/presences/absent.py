@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 from fmab_jax.parameters import Real, parameter
-from fmab_jax.parts.presences.base import Occasion, Presence
+from fmab_jax.parts.presences.presence import Occasion, Presence
 from fmab_jax.sampling.shapes import Bits, Truths
 
 _PROBABILITY = Real(low=0.0, high=1.0, open_high=True)

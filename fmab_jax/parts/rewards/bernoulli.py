@@ -10,7 +10,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from fmab_jax.parts.rewards.base import Cumulants, Law, Sums
+from fmab_jax.parts.rewards.law import Cumulants, Law, Sums
 from fmab_jax.sampling import binomials
 from fmab_jax.sampling.keys import Words
 from fmab_jax.sampling.shapes import Bits, Reals, Truths

@@ -16,7 +16,7 @@ from jax import lax
 from jaxtyping import Array
 
 from fmab_jax.errors import length, real, refuse
-from fmab_jax.parts.rewards.base import Law, Sums
+from fmab_jax.parts.rewards.law import Law, Sums
 from fmab_jax.sampling import arrays, binomials
 from fmab_jax.sampling.keys import Words
 from fmab_jax.sampling.loops import anywhere

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array
 
 from fmab_jax.parameters import Real, parameter, parameters_of
-from fmab_jax.parts.rewards.base import Cumulants, Law, Sums
+from fmab_jax.parts.rewards.law import Cumulants, Law, Sums
 from fmab_jax.sampling import arrays, normal
 from fmab_jax.sampling.keys import uniform
 from fmab_jax.sampling.shapes import Bits, PerRowArm, Reals

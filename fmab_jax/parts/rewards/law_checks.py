@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike
 from fmab_jax.errors import PlainText, Refusal, refuse
 from fmab_jax.parts.plugins import foreign_refused
 from fmab_jax.parts.rewards import REWARDS
-from fmab_jax.parts.rewards.base import Law
 from fmab_jax.parts.rewards.finite import FiniteSupport, Ratings, checked_levels
+from fmab_jax.parts.rewards.law import Law
 from fmab_jax.sampling.scope import own_settings
 
 # Largest error of a sum of probabilities, and of a mean.

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from fmab_jax.parts.registry import Registry, VariantOf
-from fmab_jax.parts.worlds.base import World as World
+from fmab_jax.parts.registry import Registry
 from fmab_jax.parts.worlds.contextual import ContextualWorld as ContextualWorld
+from fmab_jax.parts.worlds.world import World as World
 
 WORLDS: Registry[World] = Registry(
     __name__,
@@ -14,11 +12,3 @@ WORLDS: Registry[World] = Registry(
     "world",
     ", or an object such as fmab_jax.Drifting(3)",
 )
-
-
-@dataclass(frozen=True)
-class WorldOf(VariantOf):
-    """A world, or its text."""
-
-    metavar = "WORLD"
-    registry = WORLDS

@@ -9,7 +9,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from fmab_jax.parameters import Real, Whole, parameter
-from fmab_jax.parts.worlds.base import World
+from fmab_jax.parts.worlds.world import World
 from fmab_jax.sampling import keys
 from fmab_jax.sampling.shapes import PerArm
 

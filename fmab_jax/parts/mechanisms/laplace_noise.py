@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 
-from fmab_jax.parts.mechanisms.base import Mechanism, Read
+from fmab_jax.parts.mechanisms.mechanism import Mechanism, Read
 from fmab_jax.sampling import keys, laplace, normal
 from fmab_jax.sampling.keys import Words
 from fmab_jax.sampling.shapes import Bits, Reals, Scalar

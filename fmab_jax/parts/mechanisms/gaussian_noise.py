@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 
-from fmab_jax.parts.mechanisms.base import Mechanism
+from fmab_jax.parts.mechanisms.mechanism import Mechanism
 from fmab_jax.sampling import normal
 from fmab_jax.sampling.keys import Words, uniform
 from fmab_jax.sampling.shapes import Bits, Reals
 
 
 @dataclass(frozen=True)
-class Gaussian(Mechanism):
+class GaussianNoise(Mechanism):
     """Normal noise, whose scale is its standard deviation.
 
     Source: Balle and Wang, "Improving the Gaussian mechanism" (ICML 2018), theorem 8; Dong, Roth

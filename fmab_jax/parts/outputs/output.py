@@ -93,9 +93,8 @@ def _call(accumulator: Accumulator, function: str, *args: PyTree) -> PyTree:
 
 
 def _blame(accumulator: Accumulator, reason: str) -> Refusal:
-    return Refusal.line(
-        f"{accumulator.name} breaks the contract of accumulators: {PROMISE} Seen: {reason}"
-    )
+    line = f"{accumulator.name} breaks the contract of accumulators: {PROMISE} Seen: {reason}"
+    return Refusal.line(line)
 
 
 def _describe_shapes(tree: PyTree) -> str:
@@ -168,10 +167,8 @@ def finish_accumulators(
     for accumulator, state in zip(accumulators, states, strict=True):
         end, shape = _call(accumulator, "end", state), tuple(sizes[dim] for dim in accumulator.dims)
         if not isinstance(end, jax.Array) or end.shape != shape or end.dtype.kind != "f":
-            mismatch = (
-                f"{_describe_shapes(end)} in place of float64{shape}, over {accumulator.dims}"
-            )
-            raise _blame(accumulator, f"end returns {mismatch}")
+            text = f"{_describe_shapes(end)} in place of float64{shape}, over {accumulator.dims}"
+            raise _blame(accumulator, f"end returns {text}")
         values[accumulator.name] = end
     return values or None
 
@@ -183,13 +180,12 @@ OF_RESULTS = {*DIMENSIONS, "seed", "time_2", "quantile", "bin", "made"}
 """Names of all dimensions of results, besides swept parameters."""
 
 
-_ENDS = ("rounds", "active_arms", "chosen_arm", "agents_lost", "agents_worse")
-_FLOAT, _INT = np.dtype(np.float64), np.dtype(np.int32)
+_FLOAT, _INT, _LONG = np.dtype(np.float64), np.dtype(np.int32), np.dtype(np.int64)
 FIELDS: dict[str, tuple[np.dtype, bool]] = {
     **dict.fromkeys(("regret", "waiting_regret"), (_FLOAT, True)),
-    **{"rounds_by": (_INT, True), "arms_reported": (np.dtype(np.int64), False)},
-    "messages_by": (np.dtype(np.int64), True),
-    **{"final_gap": (_FLOAT, False), **dict.fromkeys(_ENDS, (_INT, False))},
+    **{"rounds_by": (_INT, True), "arms_reported": (_LONG, False), "messages_by": (_LONG, True)},
+    **{"final_gap": (_FLOAT, False), "rounds": (_INT, False)},
+    **dict.fromkeys(("active_arms", "chosen_arm", "agents_lost", "agents_worse"), (_INT, False)),
 }
 """Type of each field of an `Outcome` but the accumulators, and whether it is over time."""
 OF_FIXED_ARMS = ("active_arms", "chosen_arm", "agents_lost", "agents_worse", "final_gap")
@@ -243,13 +239,9 @@ class Record:
             ValueError: If nothing was, or the accumulator of that name is none of the output's.
         """
         if name not in FIELDS and name not in self._accumulators:
-            allowed = ", ".join((*FIELDS, *self._accumulators))
-            refuse(
-                "record",
-                name,
-                f"among {allowed}",
-                "name its accumulator: Output(..., accumulators=...)",
-            )
+            allowed = f"among {', '.join((*FIELDS, *self._accumulators))}"
+            remedy = "name its accumulator: Output(..., accumulators=...)"
+            refuse("record", name, allowed, remedy)
         values = self._arrays(name)
         if name not in self._accumulators or not self._accumulators[name].by_agent:
             return values
@@ -316,12 +308,8 @@ class Output:
         _check_dims("dims", self.dims, DIMENSIONS)
         accumulators = self.accumulators if isinstance(self.accumulators, tuple) else [None]
         if not all(isinstance(accumulator, Accumulator) for accumulator in accumulators):
-            refuse(
-                "accumulators",
-                self.accumulators,
-                "a tuple of accumulators",
-                "such as PULLS.accumulators",
-            )
+            remedy = "such as PULLS.accumulators"
+            refuse("accumulators", self.accumulators, "a tuple of accumulators", remedy)
         for accumulator in self.accumulators:
             if not isinstance(accumulator.name, str) or not accumulator.name.isidentifier():
                 refuse("accumulator.name", accumulator.name, "a short plain name", "rename it")
@@ -397,20 +385,13 @@ class Reduce(Output):
             remedy = "a reduction has dimensions `over`"
             refuse("dims", self.dims, "left out, as are accumulators", remedy)
         for dimension in self.over if isinstance(self.over, tuple) else [None]:
-            has_name = (
-                isinstance(dimension, tuple)
-                and len(dimension) == 2
-                and isinstance(dimension[0], str)
-            )
-            if (
-                not has_name
-                or not dimension[0].isidentifier()
-                or not isinstance(dimension[1], tuple)
-            ):
-                remedy = 'such as (("threshold", (10.0, 100.0)),)'
-                refuse("over", self.over, "pairs of a name and a tuple of numbers", remedy)
-            for x in dimension[1]:
-                real(f"over[{dimension[0]!r}]", x, -math.inf, math.inf, "give numbers")
+            match dimension:
+                case (str(name), tuple(coordinates)) if name.isidentifier():
+                    for x in coordinates:
+                        real(f"over[{name!r}]", x, -math.inf, math.inf, "give numbers")
+                case _:
+                    remedy = 'such as (("threshold", (10.0, 100.0)),)'
+                    refuse("over", self.over, "pairs of a name and a tuple of numbers", remedy)
 
     @property
     def initial_arrays(self) -> list[np.ndarray]:
