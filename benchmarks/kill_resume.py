@@ -63,7 +63,7 @@ def listed(folder: Path) -> tuple[set[str], list[str]]:
         # Killed between making the folder and what is in it.
         return set(), []
     store = Store(folder)
-    entries, damage = store.entries()
+    entries, damage = store.entries(), []
     for entry in entries:
         wrong = store.check(entry)
         if wrong is not None:

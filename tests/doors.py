@@ -320,7 +320,6 @@ DOORS = {
     "Study.read(path)": fmab.Study.read,
     "Study().save(path)": lambda v: given("Study", problem=None).save(v),
     "Study(means)": lambda v: given("Study", problem=None, means=v, agents=3),
-    "open_sweep(chunks)": lambda v: fmab.open_sweep(stored(), chunks=v),
     "open_sweep(partial)": lambda v: fmab.open_sweep(stored(), partial=v),
     "save_figure(overwrite)": lambda v: fmab.save_figure(Figure(), f"{next(NUMBERS)}.png", v),
     "write_report(overwrite)": lambda v: fmab.write_report(

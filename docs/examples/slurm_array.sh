@@ -48,7 +48,7 @@ fi
 
 # On the login node, or in an interactive job: the number of tasks comes from the plan.
 plan=$("${sweep[@]}" --plan)
-useful=$(sed -n 's/.*"workers": \([0-9]*\).*/\1/p' <<< "$plan")
+useful=$(sed -n 's/.*"chunks": \([0-9]*\).*/\1/p' <<< "$plan")
 if ((useful == 0)); then
     echo "slurm_array.sh: nothing is left to compute; see: fmab show $folder"
     exit

@@ -55,8 +55,8 @@ def list_remarks(frame: pd.DataFrame, data: xr.Dataset, settings: Sequence[Recor
         )
     if number := int(begun.leak_messages.isna().sum()):
         lines.append(
-            f"What leaks is not known{rows(number)}: the result does not say, and its study cannot "
-            "be built\nagain. Load its plug-in (--plugin), if it has one."
+            f"What leaks is not known{rows(number)}: results were joined, or are of version 0.3 or "
+            "older."
         )
     if LOST in begun and (begun[LOST] * _has_heterogeneous_agents(begun, data)).sum() > 0:
         lines.append(

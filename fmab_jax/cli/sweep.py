@@ -168,7 +168,6 @@ class _PlanRecorder(Progress):
             "trials": plan.trials,
             "missing": plan.missing,
             "chunks": plan.blocks,
-            "workers": plan.workers,
             "compilations": plan.layouts,
             "disk_bytes": plan.disk_bytes,
             "memory_bytes": plan.memory_bytes,

@@ -58,7 +58,7 @@ def plan(
         store: Folder that keeps all trials: a plan that is killed goes on, and a later plan with
             other budgets uses them.
         client: A Dask client, as in `sweep`.
-        progress: Whether to show what each look sees; by default on a terminal or in a notebook.
+        progress: Whether to show what each look sees; by default on a terminal.
         **question: ``leak``, which must be given, and ``view``, ``links``, ``numbers``, ``bits``,
             ``over``, ``graph``, ``components``, ``server``, ``secure``, ``within``,
             ``confidence``, ``proven``, ``max_seeds``, ``root_seed``: options of ``fmab plan``,

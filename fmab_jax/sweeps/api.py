@@ -249,8 +249,7 @@ def sweep(
         batch: As in `simulate`.
         devices: As in `simulate`.
         progress: A `Progress`, True for a bar or lines on standard error, False for silence; by
-            default a bar on a terminal, lines in a notebook, and elsewhere one line if a program
-            takes long to compile.
+            default a bar on a terminal, and elsewhere one line if a program takes long to compile.
         study: Further arguments of `Study`, such as ``keep`` and ``epsilon``. With a store, outputs
             of one's own come from a plug-in that is loaded: whoever opens the store has to find
             them.
@@ -314,9 +313,9 @@ def simulate(
             problems), and at most all of them; by default as many as suit the device. What does not
             fit into memory is halved.
         devices: Devices that share each batch; all that JAX shows by default.
-        progress: Show a bar on a terminal, lines elsewhere; by default on a terminal or in a
-            notebook, if there is more than one batch. Unless it is False, a line says so if a
-            program takes long to compile.
+        progress: Show a bar on a terminal, lines elsewhere; by default on a terminal, if there is
+            more than one batch. Unless it is False, a line says so if a program takes long to
+            compile.
         study: Further arguments of `Study`, such as ``times``.
 
     Returns:

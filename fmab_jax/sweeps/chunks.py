@@ -6,8 +6,7 @@ facts alone decide which of them cover a cell.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -71,13 +70,16 @@ class Results:
         self.parts: dict[str, list[Part]] = {}
         # Whether the band was narrow enough, by (cell, look).
         self.narrow: dict[tuple[str, int], bool] = {}
-        self._chunks: OrderedDict[str, Mapping[str, np.ndarray]] = OrderedDict()
-        self._lock = threading.Lock()
+        # Entries hold facts, which are not hashable, so the cache goes by names.
+        self._by_name: dict[str, Entry] = {}
+        self._read = functools.lru_cache(_CACHE_SIZE)(
+            lambda chunk: source.read(self._by_name[chunk])
+        )
         for entry in self.entries:
             self._list_parts(entry)
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Another process starts with an empty cache and its own lock.
+        # Another process starts with an empty cache.
         return Results, (self.header, self.source, self.entries, self.outputs)
 
     @property
@@ -91,6 +93,7 @@ class Results:
         self._list_parts(entry)
 
     def _list_parts(self, entry: Entry) -> None:
+        self._by_name[entry.chunk] = entry
         if entry.facts["keep"] == self.header["keep"]:
             start, stop = entry.facts["seeds"]
             for row, cell in enumerate(entry.facts["cells"]):
@@ -166,14 +169,8 @@ class Results:
         return self.header["made_by"] | {n: ", ".join(sorted(v)) for n, v in versions.items()}
 
     def load_chunk(self, entry: Entry) -> Mapping[str, np.ndarray]:
-        """Reads a chunk, or returns it from the cache; one thread at a time."""
-        with self._lock:
-            if entry.chunk not in self._chunks:
-                self._chunks[entry.chunk] = self.source.read(entry)
-                if len(self._chunks) > _CACHE_SIZE:
-                    self._chunks.popitem(last=False)
-            self._chunks.move_to_end(entry.chunk)
-            return self._chunks[entry.chunk]
+        """Reads a chunk, or returns it from the cache."""
+        return self._read(entry.chunk)
 
     def read_values(
         self,

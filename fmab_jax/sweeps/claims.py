@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Collection
 
-from fmab_jax.errors import Busy, PlainText, abbreviate, did_you_mean, refuse
+from fmab_jax.errors import Busy, abbreviate, refuse
 from fmab_jax.run.outputs import from_study
 from fmab_jax.sampling.shapes import Record
 from fmab_jax.sweeps.chunks import Results
@@ -19,11 +18,8 @@ def header_in(store: Store) -> Record | None:
     """Returns the header of a store, None before the first write; refuses other formats."""
     header = store.header()
     if header is not None and (version := header.get("format", 1)) != FORMAT:
-        remedy = "run the sweep again into another folder, or use the package that made it"
-        if isinstance(version, int) and version > FORMAT:
-            remedy = "use the newer package that made it"
-        allowed = f"of format {FORMAT}"
-        refuse("store", str(store.path), allowed, f"it is of format {version}: {remedy}")
+        remedy = "use the version of the package that made it, or run the sweep into another folder"
+        refuse("store", str(store.path), f"of format {FORMAT}", f"it is of {version}: {remedy}")
     return header
 
 
@@ -40,7 +36,7 @@ def open_existing(
         if not hidden:
             folder = Store(store)
             _compare(folder, results.header, allow_changes, is_alone)
-            results.replace_entries(folder, folder.entries()[0])
+            results.replace_entries(folder, folder.entries())
     # A later reader of the store must be able to load its outputs.
     from_study(results.header["study"].get("outputs", []))
 
@@ -57,38 +53,18 @@ def _compare(
     if old is None:
         return None
     old_fields, new_fields = ({**record["study"], **record["made_by"]} for record in (old, header))
-    for name in allow_changes:
-        if name not in old_fields and name not in new_fields:
-            remedy = did_you_mean(
-                name, {**old_fields, **new_fields}, "name the field that was refused"
-            )
-            refuse("allow_changes", name, "a field of the study or a package", remedy)
-    if is_alone and not folder.entries()[0]:
+    if is_alone and not folder.entries():
         return None
     # More or fewer seeds, and another order of the dimensions, change no chunk.
     free = {"seeds", "until", "axes", *allow_changes}
     names = {*old_fields, *new_fields} - free
     for name in sorted(names, key=lambda name: (name not in ("algorithm", "problem"), name)):
         if old_fields.get(name) != new_fields.get(name):
-            old_text = (
-                abbreviate(_shorten(old_fields.get(name))) if name in old_fields else "left out"
-            )
+            old_text = abbreviate(old_fields[name]) if name in old_fields else "left out"
             remedy = f"use another store, or allow_changes=[{name!r}] (--allow-changes {name})"
             allowed = f"{old_text}, as in the store {folder.path}"
-            refuse(name, _shorten(new_fields.get(name)), allowed, remedy)
+            refuse(name, new_fields.get(name), allowed, remedy)
     return old
-
-
-def _shorten(value: object) -> object:
-    """Formats a JSON object, such as a graph, as text, and shortens digests."""
-    if isinstance(value, dict):
-        items = {name: item for name, item in value.items() if name != "edge_list"}
-        return PlainText(", ".join(f"{name} {_shorten(item)}" for name, item in items.items()))
-    if isinstance(value, list):
-        return [_shorten(item) for item in value]
-    if isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value):
-        return value[:8]
-    return value
 
 
 def register_study(
@@ -115,11 +91,8 @@ def register_study(
 
 def find_intact(folder: Store, cells: Collection[str], progress: Progress) -> list[Entry]:
     """Returns the intact chunks; damaged ones are set aside and computed again."""
-    entries, damage = folder.entries()
-    for line in damage:
-        progress.report_damage(f"{folder.path / line}; the line is passed over")
     intact = []
-    for entry in entries:
+    for entry in folder.entries():
         if not {*cells} & {*entry.facts["cells"]}:
             continue
         # A second check, since another worker may be replacing the file.

@@ -20,13 +20,13 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext, suppress
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import jax
 import numpy as np
 
 from fmab_jax.errors import Refusal, describe_error, refuse
-from fmab_jax.parts.plugins import Source, import_sources, plugin_sources
+from fmab_jax.parts.plugins import import_sources, plugin_sources
 from fmab_jax.run import compilation, resources
 from fmab_jax.run.cache import use_compilation_cache
 from fmab_jax.sweeps.blocks import Job, compute_block
@@ -76,23 +76,19 @@ class Cluster:
         """Waits for a worker; returns the versions that all workers and this process share."""
         while not self.versions:
             self._count_threads(progress)
-            for worker, worker_versions in self._collect_versions():
+            with self._name_lost_scheduler():
+                answers = self.client.run(_collect_worker_provenance, on_error="return")
+            for worker, worker_versions in sorted(answers.items()):
+                if isinstance(worker_versions, OSError):  # it just disconnected
+                    continue
+                if isinstance(worker_versions, Exception):
+                    _refuse_import(f"worker {worker}", worker_versions)
                 platform = self.versions.get("platform", worker_versions["platform"])
                 self.versions = collect_provenance(platform)
                 _check_versions(f"worker {worker}", worker_versions, self.versions)
             if not self.versions:
                 time.sleep(_POLL_S / 4)
         return self.versions
-
-    def _collect_versions(self) -> list[tuple[str, dict[str, str]]]:
-        """Returns the versions of each worker; refuses a worker without the package."""
-        with self._name_lost_scheduler():
-            answers = self.client.run(_collect_worker_provenance, on_error="return")
-        for worker, answer in sorted(answers.items()):
-            if isinstance(answer, Exception) and not isinstance(answer, OSError):
-                raise Refusal.line(_describe_import_failure(f"worker {worker}", answer)) from answer
-        # A worker that just disconnected raised a connection error.
-        return sorted((name, x) for name, x in answers.items() if isinstance(x, dict))
 
     def compute(
         self, jobs: Sequence[Job], progress: Progress
@@ -134,16 +130,12 @@ class Cluster:
     def _pack(self, job: Job) -> bytes:
         import cloudpickle
 
-        # The job is pickled inside, since a worker with other versions may fail to unpickle it.
+        # Pickled inside, since a worker with other versions may fail to unpickle it.
         job_bytes = cloudpickle.dumps(job, protocol=5)
         # Names of plug-in modules hold a digest, so a match in the bytes is a real use.
-        # Plain tuples, which a worker of another version can read before it is refused.
-        sources = [
-            (*source[:3], tuple(map(tuple, source.helpers)))
-            for source in plugin_sources()
-            if source.name.encode() in job_bytes
-        ]
-        return pickle.dumps((self.versions, _uses_cache(), sources, job_bytes), protocol=5)
+        sources = [source for source in plugin_sources() if source.name.encode() in job_bytes]
+        uses_cache = bool(jax.config.values.get("jax_compilation_cache_dir"))
+        return pickle.dumps((self.versions, uses_cache, pickle.dumps(sources), job_bytes))
 
     def _wait(self, running: list[Future]) -> list[Future]:
         """Returns the futures that have ended, after at most a second."""
@@ -170,8 +162,7 @@ class Cluster:
                 "memory, or use a smaller chunk; their logs say more"
             ) from error
         if isinstance(error, ImportError):
-            self._collect_versions()  # refuses by name a worker without the package
-            raise Refusal.line(_describe_import_failure("a worker", error)) from error
+            _refuse_import("a worker", error)
         raise error
 
     def _count_threads(self, progress: Progress) -> None:
@@ -199,11 +190,6 @@ class Cluster:
                 raise
             message = f"the Dask scheduler {self.address} is lost, or does not answer"
             raise ConnectionError(f"{message} ({describe_error(error)})") from error
-
-
-def _uses_cache() -> bool:
-    """Returns whether JAX caches compiled programs on disk."""
-    return bool(jax.config.values.get("jax_compilation_cache_dir"))
 
 
 def _import_distributed(field: str, value: object) -> ModuleType:
@@ -250,15 +236,12 @@ async def _greet(address: str) -> None:
 
     arguments = Security().get_connection_args("client")
     async with rpc(address, connection_args=arguments, timeout=_CONNECT_S) as remote:
-        kind = (await remote.identity())["type"]
-    if kind != "Scheduler":
-        raise ValueError(f"a {kind} answers there, and no scheduler")
+        await remote.identity()
 
 
 # --- code of the workers ---
 
-_LOAD_LOCK = threading.Lock()
-_COMPILE_LOCK = threading.Lock()
+_PROGRAM_LOCK = threading.Lock()
 _DEVICE_LOCK = threading.Lock()
 
 
@@ -278,7 +261,7 @@ def _compute_task(payload: bytes) -> tuple[dict[str, np.ndarray], int]:
     sizes = job.sizes(devices, 1)
     if is_single_cpu:
         sizes = sizes._replace(lanes=int(get_worker().state.nthreads))
-    with _COMPILE_LOCK:
+    with _PROGRAM_LOCK:
         old_misses = compilation.compile_program.cache_info().misses
         sizes = compilation.fit_sizes(job.configs[0].program, sizes, devices)
         compilations = compilation.compile_program.cache_info().misses - old_misses
@@ -288,19 +271,22 @@ def _compute_task(payload: bytes) -> tuple[dict[str, np.ndarray], int]:
 
 def _unpack_job(payload: bytes) -> Job:
     """Unpacks a job and its plug-ins; refuses a job of another version."""
-    versions, cache, sources, job_bytes = pickle.loads(payload)
-    with _LOAD_LOCK:
-        _check_versions(_name_worker(), _collect_worker_provenance(), versions)
-        if cache and not _uses_cache():
+    from distributed import get_worker
+
+    versions, uses_cache, sources, job_bytes = pickle.loads(payload)
+    worker = f"worker {get_worker().address} on {socket.gethostname()}"
+    with _PROGRAM_LOCK:
+        _check_versions(worker, _collect_worker_provenance(), versions)
+        if uses_cache and not jax.config.values.get("jax_compilation_cache_dir"):
             with suppress(Refusal):
                 use_compilation_cache()
         try:
-            import_sources([Source(*source) for source in sources])
+            import_sources(pickle.loads(sources))
             job: Job = pickle.loads(job_bytes)
         except ImportError as error:
             module = getattr(error, "name", None) or describe_error(error)
             remedy = f"install it there, or use client.upload_file('{module}.py')"
-            raise Refusal.line(f"{_name_worker()}: cannot import {module}; {remedy}") from error
+            raise Refusal.line(f"{worker}: cannot import {module}; {remedy}") from error
     return job
 
 
@@ -312,13 +298,6 @@ def _check_versions(worker: str, versions: Mapping[str, str], reference: Mapping
             raise Refusal.line(f"{text}; install the same everywhere")
 
 
-def _describe_import_failure(worker: str, error: BaseException) -> str:
-    remedy = "install the same fmab_jax there"
-    return f"{worker}: cannot run this package ({describe_error(error)}); {remedy}"
-
-
-def _name_worker() -> str:
-    """Returns the name of this worker, for errors."""
-    from distributed import get_worker
-
-    return f"worker {get_worker().address} on {socket.gethostname()}"
+def _refuse_import(worker: str, error: Exception) -> NoReturn:
+    line = f"{worker}: cannot run this package ({describe_error(error)})"
+    raise Refusal.line(f"{line}; install the same fmab_jax there") from error

@@ -123,8 +123,6 @@ class Grid:
 
     def leaks(self) -> tuple[Record, Record]:
         """Returns what messages leak, as variables, and the ledgers, as a coordinate."""
-        if not all("leak_messages" in cell for cell in self.cells):
-            return {}, {}  # of an older version
         pairs = [cell["leak_messages"] for cell in self.cells]
         epsilons = [math.inf if epsilon is None else epsilon for epsilon, _ in pairs]
         attrs = {"long_name": "leak of one reward in messages", "symbol": "ε"}
@@ -238,10 +236,10 @@ class Grid:
         rows = []
         for cell in self.cells:
             epsilon = math.inf if cell["epsilon"] is None else cell["epsilon"]
-            row = {"title": cell["title"]}
-            if "leak_messages" in cell:  # else of an older version
-                ledger = read_ledger(cell["ledger"])
-                row["epsilon"] = words.write_privacy(epsilon, ledger.rows)
+            row = {
+                "title": cell["title"],
+                "epsilon": words.write_privacy(epsilon, read_ledger(cell["ledger"]).rows),
+            }
             rows.append(row | cell["settings"])
         labels = {name: [str(label) for label in labels] for name, labels, _ in self.header["dims"]}
         common: dict[str, str] = {}

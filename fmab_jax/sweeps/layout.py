@@ -5,27 +5,28 @@ A *block* is some cells of one program times a range of seeds. Computed seeds ar
 
 from __future__ import annotations
 
+import functools
 import itertools
+import shutil
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from fmab_jax.errors import count, refuse
 from fmab_jax.parts.outputs import Reduce
 from fmab_jax.run import resources
 from fmab_jax.run.compilation import count_table_rows
-from fmab_jax.run.configs import Config, Program, check_counts
+from fmab_jax.run.configs import Config, Program
 from fmab_jax.sweeps.blocks import Job
 from fmab_jax.sweeps.chunks import Results
-from fmab_jax.sweeps.store import MOST_BYTES
+from fmab_jax.sweeps.progress import Plan
 from fmab_jax.sweeps.study import Design, Point
 
 # A chunk takes two cores about a second, and holds at most so many bytes of curves.
 _CHUNK_ELEMENTS = {"cpu": 6_400_000}
 _CHUNK_BYTES = 64_000_000
-# Smallest batch; a smaller one would not run faster.
-FEWEST = 8
 
 
 class Block(NamedTuple):
@@ -55,77 +56,64 @@ ProgramKey = tuple[Program, int]
 """Program and number of recorded slots, equal for all configs of a chunk."""
 
 
+@dataclass(frozen=True)
 class Layout:
-    """The blocks of a study."""
+    """The blocks of a study.
 
-    def __init__(
-        self,
-        study: Design,
-        platform: str,
-        chunk: int | None,
-        worker: tuple[int, int] | None = None,
-        sharers: int = 1,
-        *,
-        stored: bool = True,
-    ) -> None:
-        """Lays a study out for a worker's platform; other arguments as in `runner.run`.
+    Attributes:
+        study: The study.
+        platform: JAX's name of the platform.
+        chunk: Trials of a chunk, None to choose.
+        worker: (i, n) for process i of n.
+    """
 
-        Args:
-            study: The study.
-            platform: JAX's name of the platform.
-            chunk: Trials of a chunk, None to choose.
-            worker: (i, n) for process i of n.
-            sharers: Number of processes or threads that should each get a chunk.
-            stored: Whether chunks are files.
-        """
-        self.study, self.platform, self.worker = study, platform, worker
-        self.sharers, self.stored = sharers, stored
-        if stored and study.seed_list is not None:
-            seeds, remedy = (
-                study.seed_list[:100].tolist(),
-                "a list of seeds is for results in memory",
-            )
-            refuse("seeds", seeds, "a number of seeds with a store", remedy)
-        for point in study.points:
-            check_counts(point.config, platform)
-        self.points: dict[str, Point] = {point.hash: point for point in study.points}
-        self.hashes = list(self.points)
-        self.keys: dict[str, ProgramKey] = {}
-        self.programs: dict[ProgramKey, list[str]] = {}
-        for name, point in self.points.items():
-            self.keys[name] = point.config.program, point.config.requested_points
-            self.programs.setdefault(self.keys[name], []).append(name)
-        if chunk is not None:
-            chunk = count("chunk", chunk, 1, resources.MAX_SEEDS, "give the trials of a chunk")
-        self.chunk = chunk
+    study: Design
+    platform: str
+    chunk: int | None = None
+    worker: tuple[int, int] | None = None
 
-    def list_missing(self, results: Results) -> list[Block]:
-        """Returns the blocks that this process computes next; none when it is done."""
+    @functools.cached_property
+    def points(self) -> dict[str, Point]:
+        """The distinct cells, by hash."""
+        return {point.hash: point for point in self.study.points}
+
+    @functools.cached_property
+    def programs(self) -> dict[ProgramKey, list[str]]:
+        """The cells of each program."""
+        programs: dict[ProgramKey, list[str]] = {}
+        for name in self.points:
+            programs.setdefault(self._key(name), []).append(name)
+        return programs
+
+    def _key(self, cell: str) -> ProgramKey:
+        config = self.points[cell].config
+        return config.program, config.requested_points
+
+    def list_missing(self, results: Results, *, of_all: bool = False) -> list[Block]:
+        """Returns the blocks to compute next, of this process or of all; none when it is done."""
         blocks, number = [], 0
-        place = {name: index for index, name in enumerate(self.hashes)}
+        index, workers = (1, 1) if of_all or self.worker is None else self.worker
+        place = {name: i for i, name in enumerate(self.points)}
         until = self.study.until
         for key, cells in self.programs.items():
             cells_by_stop: dict[int, list[str]] = {}
             for name in cells:
                 # With a precision, a cell's results decide its seeds, so one worker keeps it.
-                if until is None or self._is_mine(place[name]):
+                if until is None or place[name] % workers == index - 1:
                     stop, complete = results.assess(name)
                     if until is None or not complete:
                         cells_by_stop.setdefault(stop, []).append(name)
             for stop, names in sorted(cells_by_stop.items()):
                 # Computed blocks count too, so blocks have the same numbers on all workers.
-                for block in self.cut_blocks(key, names, stop):
-                    if until is not None or self._is_mine(number):
+                for block in self._cut_blocks(key, names, stop):
+                    if until is not None or number % workers == index - 1:
                         blocks += _find_missing(block, stop, results)
                     number += 1
         return blocks
 
-    def _is_mine(self, number: int) -> bool:
-        return self.worker is None or number % self.worker[1] == self.worker[0] - 1
-
-    def cut_blocks(self, key: ProgramKey, cells: list[str], stop: int) -> Iterator[Block]:
+    def _cut_blocks(self, key: ProgramKey, cells: list[str], stop: int) -> Iterator[Block]:
         """Cuts cells x seeds [0, stop) into blocks, equally on every worker."""
-        trials, most_cells = self.chunk_size(key)
+        trials, most_cells = self._chunk_size(key)
         # With a precision, each cell may need another number of seeds.
         group_size = 1 if self.study.until is not None else max(1, min(trials // stop, most_cells))
         for first in range(0, len(cells), group_size):
@@ -133,42 +121,58 @@ class Layout:
                 names = tuple(cells[first : first + group_size])
                 yield Block(names, start, min(start + trials, stop))
 
-    def chunk_size(self, key: ProgramKey) -> tuple[int, int]:
+    def _chunk_size(self, key: ProgramKey) -> tuple[int, int]:
         """Returns the most trials and the most cells of a chunk."""
         config = self.points[self.programs[key][0]].config
         summary = self.study.keep == "summary"
         # A summary's curves are only in memory, so they may be larger.
         most_bytes = 4 * _CHUNK_BYTES if summary else _CHUNK_BYTES
         cells = max(1, _CHUNK_BYTES // bytes_per_summary(config)) if summary else 2**31
-        trials = self.chunk
-        if trials is None:
-            elements = _CHUNK_ELEMENTS.get(self.platform, 256_000_000) // config.elements
-            trials = max(min(elements, most_bytes // config.curve_bytes), 16)
-            if self.sharers > 1 and self.study.until is None:
-                share = -(-len(self.hashes) * self.study.seeds // self.sharers)
-                trials = min(trials, max(FEWEST, share))
-        size = bytes_per_summary(config) if summary else config.curve_bytes * trials
-        if self.stored and size > MOST_BYTES:
-            field, value = (
-                ("chunk", trials) if self.chunk is not None else ("times", config.requested_points)
-            )
-            allowed = f"such that a chunk has at most {MOST_BYTES:,} bytes"
-            refuse(field, value, allowed, "use fewer")
-        return max(1, trials), cells
-
-    def useful_workers(self, todo: Sequence[Block]) -> int:
-        """Returns how many workers can get a chunk."""
-        if self.study.until is not None:
-            return len({name for block in todo for name in block.cells})
         if self.chunk is not None:
-            return len(todo)
-        return max(len(todo), -(-sum(block.trials for block in todo) // FEWEST))
+            return self.chunk, cells
+        elements = _CHUNK_ELEMENTS.get(self.platform, 256_000_000) // config.elements
+        return max(min(elements, most_bytes // config.curve_bytes), 16), cells
 
-    def for_all_workers(self) -> Layout:
-        """Returns the layout of all workers' blocks."""
-        return Layout(self.study, self.platform, self.chunk)
+    def plan(self, results: Results, store: Path | None) -> Plan:
+        """Returns the plan with its memory and disk, before any allocation."""
+        study, todo = self.study, self.list_missing(results)
+        disk = sum(self._chunk_bytes(x) + 2000 for x in self.list_missing(results, of_all=True))
+        return Plan(
+            cells=len(study.points),
+            distinct=len(self.points),
+            layouts=len({self._key(block.cells[0])[0] for block in todo}),
+            trials=len(self.points) * study.seeds,
+            missing=sum(block.trials for block in todo),
+            blocks=len(todo),
+            disk_bytes=0 if store is None else disk,
+            free_bytes=0 if store is None else _free_bytes(store),
+            memory_bytes=self._memory_bytes(todo, None if store is not None else disk),
+            available_bytes=resources.available_bytes(),
+        )
 
-    def chunk_bytes(self, block: Block) -> int:
+    def _memory_bytes(self, todo: Sequence[Block], kept_bytes: int | None) -> int:
+        """Returns the memory of open chunks and of results, which have ``kept_bytes`` if kept."""
+        summary = self.study.keep == "summary"
+        # A scatter and a chunk's bytes need copies, and one chunk is written while the next is
+        # computed. Without a store, curves are not copied.
+        copies = 10 if summary else 4
+        largest = 0
+        for block in todo:
+            config = self.points[block.cells[0]].config
+            needed = 4 * block.trials * config.requested_points
+            if summary or kept_bytes is None:
+                needed += block.trials * config.curve_bytes + copies * self._chunk_bytes(block)
+            largest = max(largest, needed)
+        memory = largest + (kept_bytes or 0)
+        if summary:
+            results = (bytes_per_summary(point.config) for point in self.study.points)
+            return memory + 4 * sum(results)
+        if kept_bytes is None:
+            return memory
+        configs = ((block.trials, self.points[block.cells[0]].config) for block in todo)
+        return max(memory, sum(trials * config.result_bytes for trials, config in configs))
+
+    def _chunk_bytes(self, block: Block) -> int:
         """Returns the size of a block's chunk."""
         config = self.points[block.cells[0]].config
         if self.study.keep == "curves":
@@ -186,21 +190,19 @@ class Layout:
             room: What programs have room for at least.
         """
         programs = []
-        for key, group in itertools.groupby(blocks, lambda block: self.keys[block.cells[0]]):
+        for key, group in itertools.groupby(blocks, lambda block: self._key(block.cells[0])):
             members = list(group)
             trials = max(room.trials, *(block.trials for block in members))
             if self.study.until is not None:
                 # Looks double the seeds; one batch size for all looks compiles once.
                 most = len(self.programs[key]) * self.study.until.max_seeds
-                trials = max(trials, min(self.chunk_size(key)[0], most))
-            configs = max(room.configs, *(len(block.cells) for block in members))
-            rows = count_table_rows(configs)
+                trials = max(trials, min(self._chunk_size(key)[0], most))
+            rows = count_table_rows(max(room.configs, *(len(block.cells) for block in members)))
             programs.append([(x, self._job(x, trials, batch, rows)) for x in members])
         return programs
 
     def _job(self, block: Block, trials: int, batch: int | None, rows: int) -> Job:
-        study = self.study
-        configs = tuple(self.points[name].config for name in block.cells)
+        study, configs = self.study, tuple(self.points[name].config for name in block.cells)
         seeds: range | np.ndarray = range(block.start, block.stop)
         if study.seed_list is not None:
             seeds = study.seed_list[block.start : block.stop]
@@ -222,3 +224,9 @@ def bytes_per_summary(config: Config) -> int:
     states = (output.initial_arrays for output in config.outputs if isinstance(output, Reduce))
     outputs += sum(leaf.nbytes for state in states for leaf in state)
     return 8 * config.requested_points * (config.requested_points + 8) + 24_000 + outputs
+
+
+def _free_bytes(store: Path) -> int:
+    """Returns the free bytes of the disk of a folder, which need not exist."""
+    path = store.absolute()
+    return shutil.disk_usage(next(filter(Path.exists, (path, *path.parents)))).free

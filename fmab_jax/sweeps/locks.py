@@ -1,7 +1,7 @@
 """Locks that name their holder and end with its process.
 
 The kernel releases a file lock (flock) when its process ends, on any machine. On systems without
-file locks the existence of the file is the lock; after a kill a person deletes it.
+file locks the existence of a second file is the lock; after a kill a person deletes it.
 """
 
 from __future__ import annotations
@@ -10,75 +10,44 @@ import errno
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 
 from fmab_jax.errors import Busy
-from fmab_jax.files import name_errors, write_all
+from fmab_jax.files import NEW, name_errors, open_descriptor, write_all
 
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-# A symbolic link is not a valid lock.
-_OPEN = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
+# A symbolic link could lead to a file outside the store.
+_OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
 _NO_FLOCK = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL}
 
 
 @contextmanager
 def hold_lock(folder: Path, writer: str) -> Iterator[None]:
-    """Holds the lock of a writer, or refuses and names the holder."""
-    file, owner = folder / f"lock-{writer}", os.getpid()
-    with name_errors(file):
-        while (descriptor := _take_lock(file)) is None:
-            pass
-    try:
+    """Holds the lock of a writer, or refuses and names the holder.
+
+    The file stays, so that no other process can lock one of the same name.
+    """
+    file = folder / f"lock-{writer}"
+    with ExitStack() as stack:
         with name_errors(file):
+            descriptor = os.open(file, _OPEN, 0o666)
+            stack.callback(os.close, descriptor)
+            if not _flock(file, descriptor):
+                stack.callback(_create(file).unlink)
             os.ftruncate(descriptor, 0)
-            write_all(descriptor, f"{owner}\n{socket.gethostname()}\n".encode())
-        if fcntl is None:
-            os.close(descriptor)  # Windows removes no open file
+            write_all(descriptor, f"{os.getpid()}\n{socket.gethostname()}\n".encode())
         yield
-    finally:
-        if os.getpid() == owner:  # a forked child must not release it
-            with suppress(OSError):
-                file.unlink()
-        if fcntl is not None:
-            # Closed after the unlink: a process that then locks it sees that the name is gone.
-            os.close(descriptor)
-
-
-def _take_lock(file: Path) -> int | None:
-    """Returns a descriptor that holds the lock; None to try again. Refuses if it is held."""
-    new = not os.path.lexists(file)
-    try:
-        descriptor = os.open(file, _OPEN | new * (os.O_CREAT | os.O_EXCL), 0o666)
-    except FileExistsError:
-        return None
-    except FileNotFoundError:
-        if new:  # the folder is missing
-            raise
-        return None
-    try:
-        if not _flock(file, descriptor) and not new:
-            _refuse(file, f"wait for it, or delete {file.name} once it is gone")
-        # The previous holder may have removed the name.
-        if os.path.samestat(os.fstat(descriptor), os.lstat(file)):
-            return descriptor
-    except FileNotFoundError:
-        pass
-    except BaseException:
-        os.close(descriptor)
-        raise
-    os.close(descriptor)
-    return None
 
 
 def _flock(file: Path, descriptor: int) -> bool:
-    """Locks an open file or refuses; False on systems without locks, where its creator holds it."""
+    """Locks an open file or refuses; returns False on systems without such locks."""
     if fcntl is None:
         return False
     try:
@@ -92,9 +61,19 @@ def _flock(file: Path, descriptor: int) -> bool:
     return True
 
 
+def _create(file: Path) -> Path:
+    """Creates the second file of a lock, or refuses; returns its path."""
+    held = file.with_name(f"{file.name}-held")
+    try:
+        with open_descriptor(held, NEW):
+            return held
+    except FileExistsError:
+        _refuse(file, f"wait for it, or delete {held.name} once it is gone")
+
+
 def _refuse(file: Path, remedy: str) -> NoReturn:
     pid = host = start = "unknown"
-    with suppress(OSError, ValueError):  # removed, or not written yet
+    with suppress(OSError, ValueError):  # not written yet
         start = datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
         pid, host = file.read_text().splitlines()
     holder = f"process {pid} on {host} has done so since {start}"

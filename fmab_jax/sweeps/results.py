@@ -20,7 +20,6 @@ from fmab_jax.run.outputs import collect_accumulators, compute_output, from_stud
 from fmab_jax.sweeps.chunks import Results, as_slice
 from fmab_jax.sweeps.claims import header_in
 from fmab_jax.sweeps.grid import SHARED, Grid
-from fmab_jax.sweeps.older import add_known_leaks
 from fmab_jax.sweeps.store import Store
 from fmab_jax.sweeps.summaries import label_summaries
 
@@ -31,36 +30,27 @@ def open_results(path: str | os.PathLike[str]) -> Results:
     header = header_in(folder)
     if header is None:
         refuse("store", str(path), "a store with a study in it", "run the sweep first")
-    entries, _ = folder.entries()
-    return Results(header, folder, entries, from_study(header["study"].get("outputs", [])))
+    outputs = from_study(header["study"].get("outputs", []))
+    return Results(header, folder, folder.entries(), outputs)
 
 
-def open_sweep(
-    path: str | os.PathLike[str],
-    *,
-    partial: bool = False,
-    chunks: str | None = None,
-) -> xr.Dataset:
+def open_sweep(path: str | os.PathLike[str], *, partial: bool = False) -> xr.Dataset:
     """Opens the results of a sweep; curves are read, and checked, when they are used.
 
-    With ``chunks`` curves are Dask arrays: what is computed from them, such as a difference, is
-    worked out when it is used, chunk by chunk, and may be larger than the memory.
-    `confidence_band`, `paired_difference` and `final_table` read them block by block.
+    `confidence_band`, `paired_difference` and `final_table` read them block by block. What is
+    computed from ``open_sweep(path).chunk(seed=1000)``, such as a difference, is worked out by Dask
+    when it is used, and may be larger than the memory.
 
     Args:
         path: The sweep's ``store``.
         partial: Open an unfinished sweep: what is there, with NaN for what is missing; ``seeds``
             says how many each configuration has.
-        chunks: "store" for Dask arrays whose chunks are the store's: one configuration x its chunk
-            of seeds x all slots. By default no Dask arrays. Of a sweep with ``keep="summary"``,
-            which is small, it changes nothing.
 
     Returns:
         The Dataset that `sweep` returned.
 
     Raises:
-        ValueError: If it is no store, is damaged, or is unfinished and ``partial`` is not set; if
-            ``chunks`` is something else, or Dask is not installed.
+        ValueError: If it is no store, is damaged, or is unfinished and ``partial`` is not set.
         Damaged: When a value is read from a damaged chunk: of curves, when it is used. Running the
             sweep again mends it.
 
@@ -73,22 +63,9 @@ def open_sweep(
         ... )
         >>> bool((fmab.open_sweep(folder).regret == data.regret).all())
         True
-        >>> fmab.open_sweep(folder, chunks="store").regret.chunks
-        ((1, 1), (20,), (100,))
     """
     flag("partial", partial)
-    results = open_results(path)
-    if chunks is None:
-        return dataset(results, str(path), partial=partial)
-    if not (isinstance(chunks, str) and chunks == "store"):
-        remedy = 'use chunks="store", and .chunk(seed=1000) of the result'
-        refuse("chunks", chunks, '"store" or None', remedy)
-    try:
-        import dask.array  # noqa: F401
-    except ImportError:
-        remedy = 'pip install "fmab_jax[dask]"'
-        refuse("chunks", chunks, "left out where Dask is not installed", remedy)
-    return dataset(results, str(path), partial=partial, dask=True)
+    return dataset(open_results(path), str(path), partial=partial)
 
 
 def load(path: str | os.PathLike[str]) -> xr.Dataset:
@@ -98,8 +75,7 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
         path: A file that `save` wrote.
 
     Returns:
-        The Dataset that was saved, to the bit. What a file of version 0.3 or older leaks is
-        computed anew, if its algorithm is known; else it is NaN in tables.
+        The Dataset that was saved, to the bit.
 
     Raises:
         ValueError: If there is no such file or it is not such a result, of another version of the
@@ -114,7 +90,7 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
         >>> bool((fmab.load(path).regret == data.regret).all())
         True
     """
-    return add_known_leaks(netcdf.load(path))
+    return netcdf.load(path)
 
 
 def read(path: str | os.PathLike[str], *, partial: bool = False) -> xr.Dataset:
@@ -127,10 +103,8 @@ def read(path: str | os.PathLike[str], *, partial: bool = False) -> xr.Dataset:
     refuse("path", str(path), "a folder of results or a .nc file", "check the path")
 
 
-def dataset(
-    results: Results, store: str, *, partial: bool = False, dask: bool = False
-) -> xr.Dataset:
-    """Labels a study's results; arguments as in `open_sweep`, with ``dask`` for its arrays."""
+def dataset(results: Results, store: str, *, partial: bool = False) -> xr.Dataset:
+    """Labels a study's results; arguments as in `open_sweep`."""
     grid = Grid(results.header)
     # A complete cell has all seeds of its next look.
     stops = {cell: results.count_seeds(cell, results.assess(cell)[0]) for cell in grid.hashes}
@@ -139,13 +113,11 @@ def dataset(
         allowed = f"finished; it lacks at least {format_quantity(missing, 'trial')}"
         refuse("store", store, allowed, "resume it, or open it with partial=True")
     if results.curves:
-        data = _label_curves(results, grid, stops, complete=not missing, dask=dask)
+        data = _label_curves(results, grid, stops, complete=not missing)
     else:
         data = label_summaries(results, grid, stops)
-    # Stores of older versions have it only where outputs were asked for.
-    if all("number_bits" in cell for cell in grid.cells):
-        bits = grid.table([cell["number_bits"] for cell in grid.cells])
-        data["number_bits"] = (grid.dims, bits, {"long_name": "bits of a number", "units": "bits"})
+    bits = grid.table([cell["number_bits"] for cell in grid.cells])
+    data["number_bits"] = (grid.dims, bits, {"long_name": "bits of a number", "units": "bits"})
     variables, coordinates = grid.leaks()
     data = data.assign(variables).assign_coords(coordinates)
     for name in SHARED:
@@ -157,29 +129,19 @@ def dataset(
     stored = {cell: results.count_stored(cell) for cell in stops}
     if more := [seeds for cell, seeds in stored.items() if seeds > stops[cell]]:
         data.attrs["stored_seeds"] = max(more)
-    return add_known_leaks(data)
+    return data
 
 
 def _label_curves(
-    results: Results, grid: Grid, stops: Mapping[str, int], *, complete: bool, dask: bool
+    results: Results, grid: Grid, stops: Mapping[str, int], *, complete: bool
 ) -> xr.Dataset:
     stop = max(stops.values())
     points, time = grid.time()
-    # Cut like the cell with the fewest parts, so few stored chunks span two Dask chunks.
-    chains = [results.find_chain(cell, stop) for cell, seeds in stops.items() if seeds == stop]
-    parts = [part.stop - part.start for part in min(chains, key=len)]
-    sizes: dict[str, int | tuple[int, ...]] = {
-        **dict.fromkeys(grid.dims, 1),
-        "seed": tuple(parts) or (0,),
-    }
 
     def make_variable(output: Output) -> xr.Variable:
         kind = output.dtype if complete or output.dtype is np.bool_ else np.float64
         array = indexing.LazilyIndexedArray(ChunkArray(results, grid, output, stop, points, kind))
-        variable = xr.Variable([*grid.dims, "seed", *output.dims], array, output.attrs)
-        if not dask:
-            return variable
-        return variable.chunk(sizes, from_array_kwargs={"name": False, "fancy": False})
+        return xr.Variable([*grid.dims, "seed", *output.dims], array, output.attrs)
 
     outputs = (*list_standard(grid.has_world, grid.has_contexts), *results.outputs)
     variables: dict[str, xr.Variable | tuple[object, ...]] = {

@@ -8,6 +8,7 @@ while the next block is computed: a kill loses at most these two.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,16 +17,18 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 import xarray as xr
+from rich.filesize import decimal
 
-from fmab_jax.errors import PlainText, count, format_quantity, refuse
+from fmab_jax.errors import PlainText, count, refuse
 from fmab_jax.files import check_folder, check_path
 from fmab_jax.run import resources
+from fmab_jax.run.configs import check_counts
 from fmab_jax.sweeps import results
 from fmab_jax.sweeps.chunks import Memory, Results
 from fmab_jax.sweeps.claims import find_intact, open_existing, register_study
 from fmab_jax.sweeps.grid import build_header
 from fmab_jax.sweeps.layout import NO_ROOM, Layout, Room
-from fmab_jax.sweeps.progress import Plan, Progress, format_size, resolve_progress
+from fmab_jax.sweeps.progress import Plan, Progress, resolve_progress
 from fmab_jax.sweeps.store import Store
 from fmab_jax.sweeps.study import Design, collect_provenance
 from fmab_jax.sweeps.work import BlockRunner
@@ -55,33 +58,31 @@ def run(
     A ``dry`` run only plans, checks and reports. ``room`` is what programs have room for at least.
     """
     cluster = None if client is None else _make_cluster(client, worker, devices)
+    started = time.perf_counter()
     # With a cluster, this process computes nothing and needs no device.
     local_devices = resources.checked_devices(devices) if cluster is None else ()
     path = None if store is None else check_path("store", store)
     worker, changes = _check_worker(worker, path), _check_changes(allow_changes)
     # A single configuration in memory is one chunk.
     brief = study.keep == "curves" and not (study.axes or path or cluster or dry)
-    chunk = study.seeds if brief and chunk is None else chunk
+    chunk = study.seeds if brief and chunk is None else _check_chunk(chunk)
     with resolve_progress(progress, brief=brief) as reporter, ExitStack() as stack:
         versions = (
             cluster.agree_on_versions(reporter)
             if cluster
             else collect_provenance(local_devices[0].platform)
         )
-        sharers = worker[1] if worker else cluster.threads if cluster else 1
-        layout = Layout(
-            study, versions["platform"], chunk, worker, sharers, stored=path is not None
-        )
-        work = BlockRunner(layout, local_devices, batch, cluster, room)
+        _check_study(study, versions["platform"], path)
+        layout = Layout(study, versions["platform"], chunk, worker)
         header = build_header(study, versions)
         computed_cells = Results(header, Memory(), [], study.outputs)
         if path is not None:
             open_existing(path, computed_cells, changes, is_alone=worker is None)
             for folder_path in (path, path / "chunks"):
                 check_folder("store", folder_path)
-        plan = work.plan(computed_cells, path)
+        plan = layout.plan(computed_cells, path)
         reporter.report_plan(plan)
-        _check_capacity(plan, study)
+        _check_capacity(plan)
         if dry:
             return xr.Dataset()
         if path is not None:
@@ -89,15 +90,20 @@ def run(
             folder = Store(path, create=True)
             stack.enter_context(folder.lock_writer(writer))
             register_study(folder, header, changes, is_alone=worker is None)
-            computed_cells.replace_entries(folder, find_intact(folder, layout.hashes, reporter))
+            computed_cells.replace_entries(folder, find_intact(folder, layout.points, reporter))
+        work = BlockRunner(layout, local_devices, batch, cluster, room, plan.memory_bytes)
         work.compute(computed_cells, reporter)
         if path is not None:
             # Other workers may have written chunks in the meantime.
-            computed_cells.replace_entries(folder, folder.entries()[0])
-    if missing := sum(computed_cells.count_missing(name) for name in layout.hashes):
+            computed_cells.replace_entries(folder, folder.entries())
+    if missing := sum(computed_cells.count_missing(name) for name in layout.points):
         return xr.Dataset(attrs={"missing_trials": missing})
     data = results.dataset(computed_cells, str(store))
-    data.attrs |= work.facts()
+    data.attrs |= {"elapsed_s": time.perf_counter() - started}
+    data.attrs |= {"compilations": work.compilations, "compile_s": work.compile_s}
+    if local_devices:
+        first = local_devices[0]
+        data.attrs["device"] = f"{len(local_devices)} x {first.platform} ({first.device_kind})"
     if study.seed_list is not None and study.keep == "curves":
         data = data.assign_coords(seed=np.asarray(study.seed_list, np.int64))
     return data
@@ -108,6 +114,20 @@ def outline(study: Design) -> xr.Dataset:
     return results.dataset(
         Results(build_header(study, {}), Memory(), [], study.outputs), "", partial=True
     )
+
+
+def _check_chunk(chunk: object) -> int | None:
+    remedy = "give the trials of a chunk"
+    return None if chunk is None else count("chunk", chunk, 1, resources.MAX_SEEDS, remedy)
+
+
+def _check_study(study: Design, platform: str, store: Path | None) -> None:
+    """Refuses a study that the platform cannot run, or that no store can hold."""
+    if store is not None and study.seed_list is not None:
+        remedy = "a list of seeds is for results in memory"
+        refuse("seeds", study.seed_list[:100].tolist(), "a number of seeds with a store", remedy)
+    for point in study.points:
+        check_counts(point.config, platform)
 
 
 def _check_worker(worker: object, store: Path | None) -> tuple[int, int] | None:
@@ -144,23 +164,12 @@ def _make_cluster(client: Client, worker: object, devices: object) -> Cluster:
     return Cluster(client)
 
 
-def _check_capacity(plan: Plan, study: Design) -> None:
+def _check_capacity(plan: Plan) -> None:
     """Refuses a plan that does not fit disk or memory."""
-    needs = (
+    remedy = "use a smaller chunk, fewer seeds, times or values, or keep='summary'"
+    for field, needed, free in (
         ("disk", plan.disk_bytes, plan.free_bytes),
         ("memory", plan.memory_bytes, plan.available_bytes),
-    )
-    for field, needed, free in needs:
-        if not free or needed <= 0.9 * free:
-            continue
-        remedy = "use a smaller batch or chunk, fewer times, or sweep fewer values"
-        if study.keep == "curves" and (field == "disk" or not plan.disk_bytes):
-            configs = [point.config for point in study.points]
-            sizes = [c.curve_bytes if field == "disk" else c.result_bytes for c in configs]
-            seeds = int(0.9 * free / sum(sizes))
-            remedy = "record fewer times, or sweep with keep='summary'"
-            remedy += f", or at most {format_quantity(seeds, 'seed')}" * bool(seeds)
-        if field == "memory":
-            remedy += resources.suggest_more_memory()
-        allowed = f"at most 90 % of the {format_size(free)} free"
-        refuse(field, format_size(needed), allowed, remedy)
+    ):
+        if free and needed > 0.9 * free:
+            refuse(field, decimal(needed), f"at most 90 % of the {decimal(free)} free", remedy)

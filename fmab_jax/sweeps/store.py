@@ -12,11 +12,9 @@ import io
 import json
 import os
 import re
-import secrets
-import stat
 import time
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, NoReturn
@@ -34,16 +32,15 @@ from fmab_jax.files import (
     write_all,
 )
 from fmab_jax.sampling.shapes import Record
+from fmab_jax.sweeps.locks import hold_lock
 
-FORMAT = 4
+FORMAT = 5
 """Version of run.json and of the chunks beside it."""
-MOST_BYTES = 2**31 - 2**24
-"""Largest chunk: the limit of ZIP without its 64-bit extension."""
+# Arrays of more bytes need the 64-bit extension of ZIP.
+_LARGE = 2**30
 _STORE_FILES = re.compile(r"run\.json|chunks|quarantine|manifest-.*\.jsonl|lock-.*")
 # A symbolic link would lead to a file outside the store.
-_APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-_FOLDERS = ("chunks", "quarantine")
-_TORN = b" torn"
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
 
 
 class Entry(NamedTuple):
@@ -71,10 +68,9 @@ class Store:
         if not self.path.is_dir():
             self._refuse("check the path (no such folder)")
         names = {path.name for path in self.path.iterdir() if not path.name.startswith(".")}
-        strange = sorted(name for name in names if not _STORE_FILES.fullmatch(name))
-        if strange and "run.json" not in names:
-            self._refuse(f"this one holds other things, such as {strange[0]!r}")
-        self._refuse_links(name for name in names if _STORE_FILES.fullmatch(name))
+        others = sorted(name for name in names if not _STORE_FILES.fullmatch(name))
+        if others and "run.json" not in names:
+            self._refuse(f"this one holds other things, such as {others[0]!r}")
         if create:
             # Copies and archives may drop empty folders.
             (self.path / "chunks").mkdir(exist_ok=True)
@@ -87,14 +83,14 @@ class Store:
             data = (self.path / "run.json").read_bytes()
         except FileNotFoundError:
             return None
-        record = _unseal(data[:-1]) if data.endswith(b"\n") else None
+        record = _unseal(data.removesuffix(b"\n"))
         if record is None or not isinstance(record.get("header"), dict):
             self._refuse("its run.json is damaged or something else: put a good copy back")
         return record["header"]
 
     def write_header(self, header: Record) -> None:
         """Replaces the header; after an error the old one stays."""
-        self._write_whole(self.path / "run.json", _seal({"header": dict(header)}))
+        self._write_whole(self.path / "run.json", _seal({"header": dict(header)}) + b"\n")
 
     @contextmanager
     def lock_writer(self, writer: str = "main") -> Iterator[None]:
@@ -102,8 +98,6 @@ class Store:
 
         A second writer of that name is refused; the error names the holder and the start.
         """
-        from fmab_jax.sweeps.locks import hold_lock  # readers need no lock
-
         (self.path / "chunks").mkdir(exist_ok=True)
         with hold_lock(self.path, writer):
             for folder in (self.path, self.path / "chunks"):
@@ -111,39 +105,22 @@ class Store:
             self._writer = writer
             yield
 
-    def entries(self) -> tuple[list[Entry], list[str]]:
-        """Returns all present chunks, sorted, and a message for each damaged manifest line.
+    def entries(self) -> list[Entry]:
+        """Returns all present chunks, sorted.
 
-        It does not read the files; `check` does. A line that a killed writer left incomplete counts
-        as never written.
+        It does not read the files; `check` does. A manifest line that was damaged, or that a killed
+        writer left incomplete, counts as never written.
         """
-        newest: dict[str, tuple[str, Entry]] = {}
-        damage: list[str] = []
+        newest: dict[str, tuple[int, Entry]] = {}
         for path in sorted(self.path.glob("manifest-*.jsonl")):
-            *lines, tail = path.read_bytes().split(b"\n")
-            lines += [tail + _TORN] if tail else []
-            last: dict[str, tuple[str, Entry]] = {}
-            for number, line in enumerate(lines, 1):
-                # A torn line may lack only its end.
-                record = _unseal(line.removesuffix(_TORN)) or {}
-                if "sha256" in record:
-                    entry = Entry(*map(record.get, Entry._fields))  # type: ignore[arg-type]
-                    last[entry.chunk] = str(record.get("serial")), entry
-                elif not line.endswith(_TORN) and "withdrawn" not in record:
-                    damage.append(f"{path.name}, line {number}: not what it was written as")
+            last: dict[str, tuple[int, Entry]] = {}
+            for record in filter(None, map(_unseal, path.read_bytes().split(b"\n"))):
+                last[record["chunk"]] = record["time"], Entry(*map(record.get, Entry._fields))  # type: ignore[arg-type]
             # Within a file the later line wins, since clocks may jump; across files, the clock.
             for chunk, put in last.items():
                 newest[chunk] = max(newest.get(chunk, put), put, key=lambda item: item[0])
-        files, links = set(), []
-        with suppress(FileNotFoundError), os.scandir(self.path / "chunks") as items:
-            for item in items:
-                chunk, ending = os.path.splitext(item.name)
-                if ending == ".npz" and chunk in newest:
-                    files.add(chunk)
-                    # A listing knows links without a look at each file.
-                    links += [] if item.is_file(follow_symlinks=False) else [f"chunks/{item.name}"]
-        self._refuse_links(links)
-        return [newest[chunk][1] for chunk in sorted(files)], damage
+        files = {path.stem for path in (self.path / "chunks").glob("*.npz")}
+        return [newest[chunk][1] for chunk in sorted(files & newest.keys())]
 
     def put(self, chunk: str, arrays: Mapping[str, np.ndarray], facts: Record) -> Entry:
         """Writes a chunk and then its manifest line; replaces a chunk of that name.
@@ -154,9 +131,7 @@ class Store:
         with mark_write():  # a file without its line would be computed again
             data = _pack(arrays)
             digest = hashlib.sha256(data).hexdigest()
-            # Orders the lines of several writers.
-            serial = f"{time.time_ns():016x}{secrets.token_hex(4)}"
-            record = {"chunk": chunk, "size": len(data), "sha256": digest, "serial": serial}
+            record = {"chunk": chunk, "size": len(data), "sha256": digest, "time": time.time_ns()}
             line = _seal({**record, "facts": dict(facts)})
             self._write_whole(self.file_of(chunk), data)
             self._append(line)
@@ -166,15 +141,11 @@ class Store:
         """Returns the arrays of a chunk after checking its size and digest.
 
         Raises:
-            Damaged: If the file is missing, changed or holds anything else.
+            Damaged: If the file is missing or changed.
             OSError: If it cannot be read for another reason.
         """
-        data = self._read_intact(entry)
-        try:
-            with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-                return _Arrays(arrays, path=self.file_of(entry.chunk))
-        except (ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
-            raise Damaged(self.file_of(entry.chunk), f"not a chunk ({error})") from error
+        with np.load(io.BytesIO(self._read_intact(entry)), allow_pickle=False) as arrays:
+            return dict(arrays)
 
     def check(self, entry: Entry) -> str | None:
         """Returns None if the file of a chunk is intact, else what is wrong with it."""
@@ -195,17 +166,6 @@ class Store:
         """Returns the path of a chunk's file."""
         return self.path / "chunks" / f"{chunk}.npz"
 
-    def _refuse_links(self, names: Iterable[str]) -> None:
-        """Refuses names that lead out of the folder: somebody else may have made it."""
-        for name in sorted(names):
-            with suppress(FileNotFoundError):  # a lock that is released
-                mode = os.lstat(self.path / name).st_mode
-                if stat.S_ISLNK(mode):
-                    self._refuse(f"its {name} is a symbolic link: put the real one in its place")
-                if not (stat.S_ISDIR(mode) if name in _FOLDERS else stat.S_ISREG(mode)):
-                    kind = "folder" if name in _FOLDERS else "regular file"
-                    self._refuse(f"its {name} is no {kind}: remove it")
-
     def _refuse(self, reason: str) -> NoReturn:
         refuse("store", str(self.path), "a store", reason)
 
@@ -218,12 +178,9 @@ class Store:
         path = self.path / f"manifest-{self._writer}.jsonl"
         with open_descriptor(path, _APPEND) as descriptor:
             size = os.lseek(descriptor, 0, os.SEEK_END)
-            os.lseek(descriptor, -1 if size else 0, os.SEEK_END)
-            if os.read(descriptor, 1) not in {b"", b"\n"}:
-                # Ends the torn line of a killed writer, so that the new line stays readable.
-                line = _TORN + b"\n" + line
             try:
-                write_all(descriptor, line)
+                # The first newline ends a line that a killed writer left incomplete.
+                write_all(descriptor, b"\n" * bool(size) + line)
                 os.fsync(descriptor)
             except BaseException:
                 with suppress(OSError):
@@ -249,21 +206,10 @@ class Store:
         return data
 
 
-class _Arrays(dict[str, np.ndarray]):
-    """The arrays of a chunk; a missing name means damage."""
-
-    def __init__(self, arrays: Mapping[str, np.ndarray], path: Path) -> None:
-        super().__init__(arrays)
-        self._path = path
-
-    def __missing__(self, name: str) -> np.ndarray:
-        raise Damaged(self._path, f"it holds no {name}")
-
-
 def _seal(record: Record) -> bytes:
     """Returns one line of JSON that ends in a checksum of itself."""
     body = json.dumps(record, allow_nan=False, separators=(",", ":")).encode()[:-1]
-    return body + _seal_of(body) + b"\n"
+    return body + _seal_of(body)
 
 
 def _seal_of(body: bytes) -> bytes:
@@ -286,7 +232,7 @@ def _pack(arrays: Mapping[str, np.ndarray]) -> bytes:
         for name in sorted(arrays):
             member = zipfile.ZipInfo(f"{name}.npy")  # dated 1980
             member.create_system = 3  # the same bytes on every system
-            with archive.open(member, "w") as file:
-                array = np.asarray(arrays[name], order="C")
+            array = np.asarray(arrays[name], order="C")
+            with archive.open(member, "w", force_zip64=array.nbytes > _LARGE) as file:
                 np.lib.format.write_array(file, array, version=(1, 0), allow_pickle=False)
     return whole.getvalue()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
@@ -14,6 +15,7 @@ from fmab_jax.parts.outputs import Reduce
 from fmab_jax.parts.outputs.standard import list_standard
 from fmab_jax.run import schema
 from fmab_jax.run.reductions import finish_reduction
+from fmab_jax.sampling.shapes import Record
 from fmab_jax.sweeps.chunks import Results
 from fmab_jax.sweeps.grid import Grid
 from fmab_jax.sweeps.precision import relative_width
@@ -23,181 +25,179 @@ QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 def label_summaries(results: Results, grid: Grid, stops: Mapping[str, int]) -> xr.Dataset:
     """Labels the summaries of a study's cells; arguments as in `results.dataset`."""
-
-    def count(name: str) -> list[tuple[np.ndarray, np.ndarray]]:
-        return [results.merge_counts(cell, name, stops[cell]) for cell in grid.hashes]
-
     points, time = grid.time()
-    sizes = grid.sizes(grid.cells, points)
-    series = _label_moments(results, grid, stops, points)
-    reductions = [output for output in results.outputs if isinstance(output, Reduce)]
+    cells = _Cells(results, grid, stops, points)
+    variables = cells.regret()
+    waiting, _ = cells.moments("waiting_regret", ("time",))
+    variables["waiting_regret_mean"] = [*grid.dims, "time"], waiting
+    variables |= cells.links()
     for output in results.outputs:
         if isinstance(output, Reduce):
-            series |= _label_reduction(output, results, grid, stops)
+            dims = [*grid.dims, *(name for name, _ in output.over)]
+            variables[output.name] = dims, cells.reduction(output), output.attrs
         else:
-            dims = [*grid.dims, *output.dims]
-            tables = _compute_means(output.name, output.dims, results, grid, stops, points)
+            dims, tables = [*grid.dims, *output.dims], cells.moments(output.name, output.dims)
             for kind, values in zip(("mean", "variance"), tables, strict=True):
-                series[f"{output.name}_{kind}"] = dims, grid.table(values), output.attrs
-    histograms, levels = count("regret_bin"), np.array(QUANTILES)
-    quantiles = [
-        summary.read_quantiles(*histogram, levels)
-        if stops[cell]
-        else np.full(len(levels), math.nan)
-        for cell, histogram in zip(grid.hashes, histograms, strict=True)
-    ]
-    bins, regret_histogram = _densify(grid, histograms)
-    low, high = summary.find_bin_edges(bins)
-    rounds, rounds_histogram = _densify(grid, count("rounds"))
-    counts = count("numbers_sent")
-    numbers = [_compute_moments(*pair) for pair in counts]
-    tails = [find_tail(*pair) if len(pair[0]) else (math.nan, math.nan) for pair in counts]
-    series |= {
-        "numbers_sent_mean": (grid.dims, grid.table([mean for mean, _ in numbers])),
-        "numbers_sent_variance": (grid.dims, grid.table([variance for _, variance in numbers])),
-        "numbers_sent_p95": (grid.dims, grid.table([quantile for quantile, _ in tails])),
-        "numbers_sent_max": (grid.dims, grid.table([largest for _, largest in tails])),
-        "regret_quantile": ([*grid.dims, "quantile"], grid.table(quantiles)),
-        "regret_histogram": ([*grid.dims, "bin"], regret_histogram),
-        "rounds_histogram": ([*grid.dims, "made"], rounds_histogram),
-        "seeds": (grid.dims, grid.table([stops[cell] for cell in grid.hashes])),
-    }
+                variables[f"{output.name}_{kind}"] = dims, values, output.attrs
+    variables |= cells.numbers_sent() | cells.histograms()
+    variables["seeds"] = grid.dims, grid.table([stops[cell] for cell in grid.hashes])
     outputs = list_standard(grid.has_world, grid.has_contexts)
-    events = [output.name for output in outputs if output.coordinate]
-    for name in [*events, "undecided"]:
-        tallies = [dict(zip(*pair, strict=True)) for pair in count(name)]
-        series[name] = (grid.dims, grid.table([int(tally.get(1, 0)) for tally in tallies]))
-    coords = {
+    for name in [*(output.name for output in outputs if output.coordinate), "undecided"]:
+        events = [int(counts[values == 1].sum()) for values, counts in cells.counts(name)]
+        variables[name] = grid.dims, grid.table(events)
+    coordinates = {
         **grid.coordinates(),
         **time,
         **schema.meter_coordinates(grid.meters),
-        **schema.index_coordinates(results.outputs, sizes),
-        **{n: (n, np.array(x, np.float64)) for output in reductions for n, x in output.over},
-        "quantile": levels,
-        "bin_low": ("bin", low),
-        "bin_high": ("bin", high),
-        "made": ("made", rounds, {"long_name": "completed rounds"}),
+        **schema.index_coordinates(results.outputs, grid.sizes(grid.cells, points)),
     }
+    for output in results.outputs:
+        if isinstance(output, Reduce):
+            coordinates |= {n: (n, np.array(x, np.float64)) for n, x in output.over}
     counted = [grid.facts(cell)["counted"] for cell in grid.cells]
     if "messages_by" in counted:
-        coords["counted"] = (grid.dims, grid.table(counted))
-    return xr.Dataset(series, coords)
+        coordinates["counted"] = grid.dims, grid.table(counted)
+    coordinates["quantile"] = np.array(QUANTILES)
+    return xr.Dataset(variables, coordinates).set_coords(["bin_low", "bin_high"])
 
 
-def _label_moments(
-    results: Results, grid: Grid, stops: Mapping[str, int], points: int
-) -> dict[str, tuple[object, ...]]:
-    """Returns the moments of regret, rounds and links."""
-    dims, per_time = grid.dims, [*grid.dims, "time"]
-    regret = []
-    for cell, fact in zip(grid.hashes, grid.cells, strict=True):
-        blank = np.full(points, math.nan)
-        moments = summary.Moments(0, blank, blank, np.full((points, points), math.nan))
-        if stops[cell]:
-            columns = grid.columns(fact, points)
-            seeds, anchor, offset, scatter = results.merge_moments(cell, "regret", stops[cell])
-            scatter = scatter[np.ix_(columns, columns)]
-            moments = summary.Moments(seeds, anchor[columns], offset[columns], scatter)
-        regret.append(moments)
-    waiting, (mean, variance) = (
-        [
-            grid.table(table)
-            for table in _compute_means(name, ("time",), results, grid, stops, points)
-        ]
-        for name in ("waiting_regret", "rounds_by")
-    )
-    counts = _compute_counts(results, grid, stops, points, (mean, variance))
-    per_count = grid.table([grid.links(cell).astype(np.float64) for cell in grid.cells])
-    per_count = per_count[..., None, :]
-    series: dict[str, tuple[object, ...]] = {
-        "regret_mean": (per_time, grid.table([moments.mean for moments in regret])),
-        "regret_covariance": (
-            [*per_time, "time_2"],
-            grid.table([moments.covariance for moments in regret]),
-        ),
-        "waiting_regret_mean": (per_time, waiting[0]),
-        "links_mean": ([*per_time, "meter"], counts[0][..., None] * per_count),
-        "links_variance": ([*per_time, "meter"], counts[1][..., None] * per_count**2),
-        "rounds_made_mean": (dims, mean[..., -1]),
-        "rounds_made_variance": (dims, variance[..., -1]),
-    }
-    if (level := results.header["look_level"]) is not None:
-        widths = [relative_width(moments, level) for moments in regret]
-        series["relative_width"] = (dims, grid.table(widths))
-    return series
+@dataclass(frozen=True)
+class _Cells:
+    """The summaries of all cells; those without seeds are NaN, or 0 where something is counted.
 
+    Attributes:
+        results: The chunks.
+        grid: The labels.
+        stops: The number of seeds of each cell.
+        points: The number of recorded slots.
+    """
 
-def _compute_counts(
-    results: Results,
-    grid: Grid,
-    stops: Mapping[str, int],
-    points: int,
-    rounds: Sequence[np.ndarray],
-) -> list[np.ndarray]:
-    """Returns the moments of what links belong to: rounds, or messages in cells that count them."""
-    is_message = np.array([grid.facts(cell)["counted"] == "messages_by" for cell in grid.cells])
-    if not is_message.any():
-        return [*rounds]
-    tables = _compute_means("messages_by", ("time",), results, grid, stops, points)
-    mask = grid.table(is_message)[..., None]
-    return [np.where(mask, grid.table(x), y) for x, y in zip(tables, rounds, strict=True)]
+    results: Results
+    grid: Grid
+    stops: Mapping[str, int]
+    points: int
 
+    def counts(self, name: str) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Returns the values of a whole number, and their counts, of each cell."""
+        stops = self.stops
+        return [self.results.merge_counts(cell, name, stops[cell]) for cell in self.grid.hashes]
 
-def _compute_means(
-    name: str,
-    dims: tuple[str, ...],
-    results: Results,
-    grid: Grid,
-    stops: Mapping[str, int],
-    points: int,
-) -> np.ndarray:
-    """Returns mean and variance over the seeds of a series or an output: [2, cell, *dims]."""
-    sizes = grid.sizes(grid.cells, points)
-    tables = np.full((2, len(grid.cells), *(sizes[dim] for dim in dims)), math.nan)
-    for index, cell in enumerate(grid.hashes):
-        if not stops[cell]:  # unfinished sweep
-            continue
-        if name in ("waiting_regret", "messages_by") and not results.has_array(
-            cell, f"{name}_anchor"
-        ):  # nobody waits, or is absent
-            tables[:, index] = 0.0
-            continue
-        fact = grid.cells[index]
-        shape = [grid.sizes([fact], fact["slots"])[dim] for dim in dims]
-        moments = results.merge_moments(cell, name, stops[cell], shape)
-        for kind, flat in enumerate((moments.mean, moments.covariance)):
-            values = flat.reshape(shape)
+    def moments(self, name: str, dims: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+        """Returns mean and variance over the seeds of a series or an output."""
+        grid, sizes = self.grid, self.grid.sizes(self.grid.cells, self.points)
+        tables = np.full((2, len(grid.cells), *(sizes[dim] for dim in dims)), math.nan)
+        for index, (cell, fact) in enumerate(zip(grid.hashes, grid.cells, strict=True)):
+            if not self.stops[cell]:
+                continue
+            if name in ("waiting_regret", "messages_by") and not self.results.has_array(
+                cell, f"{name}_anchor"
+            ):  # nobody waits, or is absent
+                tables[:, index] = 0.0
+                continue
+            shape = [grid.sizes([fact], fact["slots"])[dim] for dim in dims]
+            moments = self.results.merge_moments(cell, name, self.stops[cell], shape)
+            values = np.stack([moments.mean, moments.covariance]).reshape(2, *shape)
             if "time" in dims:  # a grid that is shorter repeats its last slot
-                values = np.take(values, np.minimum(np.arange(points), shape[0] - 1), axis=0)
-            target: tuple[int | slice, ...] = (kind, index, *map(slice, values.shape))
-            tables[target] = values
-    return tables
+                values = values[:, np.minimum(np.arange(self.points), shape[0] - 1)]
+            place: tuple[int | slice, ...] = (slice(None), index, *map(slice, values.shape[1:]))
+            tables[place] = values
+        return grid.table(tables[0]), grid.table(tables[1])
 
+    def regret(self) -> Record:
+        """Returns mean, covariance and, with a precision, relative width of the regret."""
+        grid, points, level = self.grid, self.points, self.results.header["look_level"]
+        mean = np.full((len(grid.cells), points), math.nan)
+        covariance = np.full((len(grid.cells), points, points), math.nan)
+        widths = np.full(len(grid.cells), math.nan)
+        for index, (cell, fact) in enumerate(zip(grid.hashes, grid.cells, strict=True)):
+            if self.stops[cell]:
+                columns = grid.columns(fact, points)
+                moments = self.results.merge_moments(cell, "regret", self.stops[cell])
+                mean[index] = moments.mean[columns]
+                covariance[index] = moments.covariance[np.ix_(columns, columns)]
+                if level is not None:
+                    widths[index] = relative_width(moments, level)
+        variables: Record = {
+            "regret_mean": ([*grid.dims, "time"], grid.table(mean)),
+            "regret_covariance": ([*grid.dims, "time", "time_2"], grid.table(covariance)),
+        }
+        if level is not None:
+            variables["relative_width"] = grid.dims, grid.table(widths)
+        return variables
 
-def _densify(
-    grid: Grid, sparse: list[tuple[np.ndarray, np.ndarray]]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns all counted values, and the count of each in each cell."""
-    values = np.unique(np.concatenate([present for present, _ in sparse]))
-    rows = np.zeros((len(sparse), len(values)), np.int64)
-    for row, (present, counts) in zip(rows, sparse, strict=True):
-        row[np.searchsorted(values, present)] = counts
-    return values, grid.table(rows)
+    def links(self) -> Record:
+        """Returns the moments of rounds, and of links: of rounds, or of messages if counted."""
+        grid = self.grid
+        mean, variance = rounds = self.moments("rounds_by", ("time",))
+        counts = [mean, variance]
+        is_message = np.array([grid.facts(cell)["counted"] == "messages_by" for cell in grid.cells])
+        if is_message.any():
+            mask, messages = (
+                grid.table(is_message)[..., None],
+                self.moments("messages_by", ("time",)),
+            )
+            counts = [np.where(mask, x, y) for x, y in zip(messages, rounds, strict=True)]
+        per_count = grid.table([grid.links(cell).astype(np.float64) for cell in grid.cells])
+        per_count = per_count[..., None, :]
+        dims = [*grid.dims, "time", "meter"]
+        return {
+            "links_mean": (dims, counts[0][..., None] * per_count),
+            "links_variance": (dims, counts[1][..., None] * per_count**2),
+            "rounds_made_mean": (grid.dims, mean[..., -1]),
+            "rounds_made_variance": (grid.dims, variance[..., -1]),
+        }
 
+    def numbers_sent(self) -> Record:
+        """Returns mean, variance, 95 % quantile and maximum of the numbers sent."""
+        rows = []
+        for values, counts in self.counts("numbers_sent"):
+            mean, variance = _compute_moments(values, counts)
+            quantile, largest = find_tail(values, counts) if len(values) else (math.nan, math.nan)
+            rows.append((mean, variance, quantile, largest))
+        kinds = zip(("mean", "variance", "p95", "max"), zip(*rows, strict=True), strict=True)
+        return {f"numbers_sent_{x}": (self.grid.dims, self.grid.table(y)) for x, y in kinds}
 
-def _label_reduction(
-    output: Reduce, results: Results, grid: Grid, stops: Mapping[str, int]
-) -> dict[str, tuple[object, ...]]:
-    """Returns the labelled result of a reduction; NaN for cells without seeds."""
-    blank = np.full([len(values) for _, values in output.over], math.nan)
-    values = [
-        finish_reduction(output, results.merge_state(cell, output, stops[cell]))
-        if stops[cell]
-        else blank
-        for cell in grid.hashes
-    ]
-    dims = [*grid.dims, *(name for name, _ in output.over)]
-    return {output.name: (dims, grid.table(values), output.attrs)}
+    def histograms(self) -> Record:
+        """Returns the histogram and quantiles of the regret at T, and the histogram of rounds."""
+        grid, sparse = self.grid, self.counts("regret_bin")
+        quantiles = [
+            summary.read_quantiles(*histogram, np.array(QUANTILES))
+            if len(histogram[0])
+            else np.full(len(QUANTILES), math.nan)
+            for histogram in sparse
+        ]
+        bins, regret = self._densify(sparse)
+        low, high = summary.find_bin_edges(bins)
+        made, rounds = self._densify(self.counts("rounds"))
+        return {
+            "regret_quantile": ([*grid.dims, "quantile"], grid.table(quantiles)),
+            "regret_histogram": ([*grid.dims, "bin"], regret),
+            "rounds_histogram": ([*grid.dims, "made"], rounds),
+            "bin_low": ("bin", low),
+            "bin_high": ("bin", high),
+            "made": ("made", made, {"long_name": "completed rounds"}),
+        }
+
+    def _densify(
+        self, sparse: list[tuple[np.ndarray, np.ndarray]]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Returns all counted values, and the count of each in each cell."""
+        values = np.unique(np.concatenate([present for present, _ in sparse]))
+        rows = np.zeros((len(sparse), len(values)), np.int64)
+        for row, (present, counts) in zip(rows, sparse, strict=True):
+            row[np.searchsorted(values, present)] = counts
+        return values, self.grid.table(rows)
+
+    def reduction(self, output: Reduce) -> np.ndarray:
+        """Returns the result of a reduction."""
+        blank = np.full([len(values) for _, values in output.over], math.nan)
+        values = [
+            finish_reduction(output, self.results.merge_state(cell, output, self.stops[cell]))
+            if self.stops[cell]
+            else blank
+            for cell in self.grid.hashes
+        ]
+        return self.grid.table(values)
 
 
 def _compute_moments(values: np.ndarray, counts: np.ndarray) -> tuple[float, float]:

@@ -291,15 +291,11 @@ def test_the_plan_is_one_line_of_json(folder, capsys):
     assert out.count("\n") == 1 and err == "" and not (folder / "runs").exists()
     assert (plan["configurations"], plan["trials"], plan["missing"]) == (4, 80, 80)
     # Chunks of 8 trials, at most 20 seeds of a configuration.
-    assert (plan["chunks"], plan["workers"], plan["compilations"]) == (12, 12, 1)
+    assert (plan["chunks"], plan["compilations"]) == (12, 1)
     assert plan["folder"] == "runs/a" and plan["disk_bytes"] > 0
-    # Left to itself, a study of one chunk has work for a worker for every 8 trials.
-    small = GRID.replace("--chunk 8", "")
-    free = json.loads(said(capsys, f"{small} --plan")[0])
-    assert (free["chunks"], free["workers"]) == (1, 10)
     said(capsys, f"{GRID} --out runs/a --worker 1/3")
     left = json.loads(said(capsys, words)[0])
-    assert (left["chunks"], left["workers"], left["missing"]) == (8, 8, 80 - 4 * 8)
+    assert (left["chunks"], left["missing"]) == (8, 80 - 4 * 8)
 
 
 PLAY = "uniform_play --agents 2 --arms 3 --horizon 50 --times 5"

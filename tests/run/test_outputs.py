@@ -113,7 +113,7 @@ def test_a_sweep_has_the_outputs_of_its_runs(tmp_path):
             np.testing.assert_array_equal(cell[name].isel(part), run[name])
         assert np.isnan(cell.regret_by_agent[..., agents:]).all()
         assert np.isnan(cell.pulls[..., arms:]).all()
-    lazy = fmab.open_sweep(tmp_path / "s", chunks="store")
+    lazy = fmab.open_sweep(tmp_path / "s").chunk(agents=1, seed=5)
     for name in ALL:
         np.testing.assert_array_equal(current[name], data[name])
         np.testing.assert_array_equal(lazy[name], data[name])
@@ -229,8 +229,6 @@ def test_what_is_missing_of_a_sweep_has_no_output(tmp_path):
     fmab.sweep(fmab.cdp_mab, worker=(1, 2), store=tmp_path / "s", **options)
     data = fmab.open_sweep(tmp_path / "s", partial=True)
     assert data.seeds.values.tolist() == [4, 0]
-    lazy = fmab.open_sweep(tmp_path / "s", partial=True, chunks="store")
-    xr.testing.assert_identical(lazy.compute(), data.load())
     for name in ALL:
         finite = ~np.isnan(data[name].values.reshape(2, 4, -1)).any(-1)
         assert finite.tolist() == [[True] * 4, [False] * 4], name

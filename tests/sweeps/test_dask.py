@@ -226,7 +226,7 @@ def test_workers_of_another_package_are_refused_by_name(tmp_path, client, monkey
     for line, changes in lines.items():
         refuses(line, swept, tmp_path / "run", **{"client": client, **changes})
     # One that joins later is noticed by its first task, before that is even unpacked.
-    order = pickle.dumps(({**real("cpu"), "fmab_jax": "9.9 (abc)"}, False, [], b"no pickle"))
+    order = pickle.dumps(({**real("cpu"), "fmab_jax": "9.9 (abc)"}, False, b"", b"no pickle"))
     line = r"tcp://[\d.:]+ on .*: fmab_jax is .*, and this process's is 9\.9 \(abc\); "
     refuses(line, client.submit(clusters._compute_task, order).result)
 

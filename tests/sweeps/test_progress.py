@@ -41,8 +41,8 @@ def test_lines_come_now_and_then(monkeypatch):
         lines.report_chunk(3)
     assert stream.getvalue().splitlines() == [
         "1 of 12 trials",
-        "6 of 12 trials, 0.5 trials/s, 12 s left",
-        "7 of 12 trials, 0.5 trials/s, 10 s left, 3 of 0 configurations done",
+        "6 of 12 trials, 0.5 trials/s, 0:00:12 left",
+        "7 of 12 trials, 0.5 trials/s, 0:00:10 left, 3 of 0 configurations done",
     ]
 
 

@@ -1,8 +1,6 @@
 """Results of sweeps: the numbers of simulate, read lazily, whatever chunks they lie in."""
 
-import json
 import math
-import shutil
 
 import numpy as np
 import pytest
@@ -20,7 +18,7 @@ from fmab_jax.run import resources
 from fmab_jax.sweeps import results
 from fmab_jax.sweeps.chunks import Memory, Results
 from fmab_jax.sweeps.results import open_results, open_sweep
-from fmab_jax.sweeps.store import Entry, Store
+from fmab_jax.sweeps.store import Entry
 
 # Bits of other processes are compared with those of this one.
 pytestmark = pytest.mark.as_users_have_it
@@ -135,23 +133,6 @@ def test_the_store_opens_as_what_sweep_returned(stores):
         for name in ("elapsed_s", "compilations", "compile_s", "device"):
             del data.attrs[name]
         xr.testing.assert_identical(data.load(), open_sweep(stores / keep).load())
-
-
-def test_attributes_say_how_to_run_it_again(stores, curves):
-    """Would catch facts of one cell given for all, and a study that cannot be stated again."""
-    data = open_sweep(stores / "curves")
-    facts = {name: data.attrs[name] for name in ("algorithm", "agents", "arms", "horizon")}
-    assert facts == {"algorithm": "cdp", "agents": 4, "arms": 3, "horizon": 20_000}
-    assert "epsilon" not in data.attrs and data.attrs["keep"] == "curves"
-    assert data.epsilon_message.dims == ("epsilon",)
-    # N is the number of agents that report.
-    assert data.epsilon_message.values.tolist() == [2.0, math.inf]
-    document = json.loads(data.attrs["study"])
-    assert (document["epsilon"], document["rounds"]) == ([0.5, None], [None, 2])
-    names = ("agents", "arms", "horizon", "times", "epsilon", "rounds", "seeds", "root_seed")
-    second = fmab.sweep(document["algorithm"], **{n: document[n] for n in names}, **SMALL)
-    assert second.attrs["study_hash"] == data.attrs["study_hash"]
-    np.testing.assert_array_equal(second.regret, curves.regret)
 
 
 def indexers(size):
@@ -282,6 +263,21 @@ def subset(stores, keep, wanted):
         if part.start in firsts.get(cell, [])
     ]
     return Results(whole.header, whole.source, entries)
+
+
+def test_seeds_are_found_where_chunks_overlap(stores, curves):
+    """Would catch another seed's regret where a part begins inside its chunk."""
+    whole, memory, entries = open_results(stores / "curves"), Memory(), []
+    for cell, parts in whole.parts.items():
+        pieces = [whole.load_chunk(part.entry) for part in sorted(parts, key=lambda x: x.start)]
+        arrays = {name: np.concatenate([piece[name][0] for piece in pieces]) for name in pieces[0]}
+        for start, stop in ((0, 12), (8, 20)):
+            facts = {**parts[0].entry.facts, "cells": [cell], "seeds": [start, stop]}
+            part_arrays = {name: values[None, start:stop] for name, values in arrays.items()}
+            entries.append(memory.put(f"{cell}{start}", part_arrays, facts))
+    data = results.dataset(Results(whole.header, memory, entries), "here")
+    for name in SERIES:
+        np.testing.assert_array_equal(data[name], curves[name])
 
 
 UNFINISHED = {
@@ -437,15 +433,6 @@ def test_a_sweep_until_precise_is_judged_by_its_looks():
     assert int(data.seeds.min()) < int(data.seeds.max())
 
 
-def test_what_has_an_attribute_of_its_own_is_no_setting():
-    """Would catch title and epsilon told twice, once among the settings."""
-    problem = fmab.Problem.uniform(2, 2)
-    plain, variant = (fmab.simulate(fmab.cdp_mab(1.0, scale=x), problem, 30, 2) for x in (1, 0.5))
-    assert json.loads(plain.attrs["settings"]) == {}
-    assert [*json.loads(variant.attrs["settings"])] == ["scale"]
-    assert (plain.attrs["title"], plain.attrs["epsilon"]) == ("CDP-MAB", 1.0)
-
-
 @pytest.fixture
 def streamed(stores, monkeypatch):
     """Curves that are not in memory, and blocks so small that every curve takes several."""
@@ -471,8 +458,8 @@ def test_bands_of_curves_that_are_read_in_blocks(streamed, curves, kind, monkeyp
         xr.testing.assert_identical(*tables)
 
 
-def test_summaries_and_old_stores_say_what_runs_spend(stores, tmp_path):
-    """Would catch a mean or another quantile in a summary, and zeros for what a store lacks."""
+def test_summaries_say_what_runs_spend():
+    """Would catch a mean or another quantile in a summary."""
     spent = []
     for keep in ("curves", "summary"):
         parameters = PARAMETERS | {"horizon": 100_000, "epsilon": [0.5, None]}
@@ -481,15 +468,3 @@ def test_summaries_and_old_stores_say_what_runs_spend(stores, tmp_path):
     for first, second in zip(*spent, strict=True):
         assert first == pytest.approx(second, rel=1e-12)
     assert any(row["numbers"] < row["numbers_p95"] < row["numbers_max"] for row in spent[0])
-    for name in ("curves", "summary"):
-        # Stores of version 0.2.0 have no bits of a number.
-        shutil.copytree(stores / name, tmp_path / name)
-        folder = Store(tmp_path / name)
-        header = folder.header()
-        cells = [{k: v for k, v in cell.items() if k != "number_bits"} for cell in header["cells"]]
-        folder.write_header(header | {"cells": cells})
-        frame = fmab.table(open_sweep(tmp_path / name))
-        assert {*frame} & {*budgets.COLUMNS} == {*budgets.COLUMNS[:6]}
-        # The same sweep again completes the header.
-        fmab.sweep("cdp", store=folder.path, seeds=20, keep=name, **PARAMETERS, **GRID, **SMALL)
-        assert fmab.table(open_sweep(folder.path)).bits_max[0] > 0

@@ -15,8 +15,9 @@ from test_store import faulty
 import fmab_jax as fmab
 from fmab_jax.machine import Share
 from fmab_jax.run import compilation
+from fmab_jax.sweeps import layout
 from fmab_jax.sweeps import runner as sweeps
-from fmab_jax.sweeps import work
+from fmab_jax.sweeps.store import Store
 
 PROBLEM = fmab.Problem.uniform(agents=3, arms=3)
 # 2 x 2 cells of one array shape; small chunks, so that there are several.
@@ -171,15 +172,14 @@ def test_a_damaged_chunk_is_named_and_computed_again(tmp_path, whole, harm):
     teller = Counted()
     swept(tmp_path / "run", teller=teller)
     assert teller.trials == 20
-    # A chunk whose file is gone was never there.
-    assert len(teller.lines) == (harm != "delete")
+    # A chunk without its file, or without its line, was never there.
+    assert len(teller.lines) == (harm in ("flip", "truncate"))
     assert all(path.name in line for line in teller.lines)
     assert len(list((tmp_path / "run/chunks").glob("*.damaged"))) == (harm in ("flip", "truncate"))
     assert files(tmp_path / "run") == files(whole)
     teller = Counted()
     swept(tmp_path / "run", teller=teller)
-    # A damaged line of the manifest stays, and is told of, but no chunk is missing any more.
-    assert (teller.trials, len(teller.lines)) == (0, harm == "manifest")
+    assert (teller.trials, teller.lines) == (0, [])
 
 
 def test_a_sweep_whose_disk_fails_at_any_step_goes_on_to_the_same_bytes(tmp_path, whole):
@@ -249,6 +249,35 @@ def test_another_version_is_refused_in_a_used_store(whole, monkeypatch):
         refuses(rf"^{field}='other': must be .*, as in the store", swept, whole)
 
 
+@pytest.mark.parametrize("version", [None, 4, 6])
+def test_a_store_of_another_format_is_refused_by_name(tmp_path, whole, version):
+    """Would catch a store of another version that is read, resumed, or called damaged."""
+    store = Store(shutil.copytree(whole, tmp_path / "run"))
+    header = store.header()
+    assert header.pop("format") == 5
+    store.write_header(header | ({} if version is None else {"format": version}))
+    # The first version kept its chunks elsewhere.
+    (store.path / "chunks").rename(store.path / "units")
+    line = f"must be of format 5; it is of {version or 1}: use the version of the package that made"
+    refuses(line, fmab.open_sweep, store.path)
+    refuses(line, swept, store.path)
+    assert not (store.path / "chunks").exists()
+
+
+def test_chunks_say_what_they_were_made_by(tmp_path, whole, monkeypatch):
+    """Would catch chunks without versions: old ones would pass for those of the package in use."""
+    real = sweeps.collect_provenance
+    older = lambda platform: {**real(platform), "numpy": "1.0"}  # noqa: E731
+    monkeypatch.setattr(sweeps, "collect_provenance", older)
+    swept(tmp_path / "run")
+    entries = Store(tmp_path / "run").entries()
+    assert [entry.facts["made_by"] for entry in entries] == [older("cpu")] * 4
+    monkeypatch.undo()
+    changes = {"epsilon": [0.5, None, 2.0], "allow_changes": ["epsilon", "numpy"]}
+    data = swept(tmp_path / "run", **changes)
+    assert data.attrs["numpy_version"] == f"1.0, {np.__version__}"
+
+
 def test_what_may_change_keeps_the_chunks_that_fit(tmp_path, whole):
     """Would catch a widened grid that is computed anew, or refused although it was allowed."""
     swept(tmp_path / "run")
@@ -279,44 +308,13 @@ def test_workers_share_the_work_and_give_the_same_bytes(tmp_path, whole):
     assert values(fmab.open_sweep(tmp_path / "other")) == values(fmab.open_sweep(whole))
 
 
-@pytest.mark.parametrize("keep", ["curves", "summary"])
-def test_a_small_study_is_split_among_workers(tmp_path, keep):
-    """Would catch workers without work, and a seed whose values depend on how many there are."""
-    trials = []
-    for index in (1, 2, 3):
-        trials.append(computed(tmp_path / "run", keep=keep, chunk=None, worker=(index, 3)))
-    # 80 trials: one chunk alone, and at most 27 trials a chunk with three workers.
-    assert min(trials) >= 20 and sum(trials) == 80
-    swept(tmp_path / "alone", keep=keep, chunk=None)
-    assert len(files(tmp_path / "alone")) == 1 and len(files(tmp_path / "run")) == 4
-    teller = Counted()
-    data = swept(tmp_path / "run", teller=teller, keep=keep, chunk=None)
-    assert teller.trials == 0
-    alone = fmab.open_sweep(tmp_path / "alone")
-    for name in alone.data_vars:
-        np.testing.assert_allclose(data[name].values, alone[name].values, rtol=1e-12, err_msg=name)
-    if keep == "curves":
-        assert values(data) == values(alone)
-
-
-def test_a_summary_goes_on_with_another_number_of_workers(tmp_path):
-    """Would catch whole chunks that are computed again, as blocks are cut elsewhere now."""
-    options = dict(seeds=20, keep="summary", chunk=None, epsilon=None, rounds=None)
-    trials = computed(tmp_path / "run", worker=(2, 2), **options)
-    assert trials + computed(tmp_path / "run", worker=(1, 3), **options) < 20
-    teller = Counted()
-    data = swept(tmp_path / "run", teller=teller, **options)
-    assert trials == 10 and len(files(tmp_path / "run")) == 3
-    np.testing.assert_allclose(data.regret_mean, swept(None, **options).regret_mean, rtol=1e-12)
-
-
 def test_what_cannot_fit_is_refused_before_anything_is_made(tmp_path, monkeypatch):
     """Would catch a study that fills the disk or the memory, or a folder left by a refusal."""
-    monkeypatch.setattr(work, "_free_bytes", lambda store: 10**9)
+    monkeypatch.setattr(layout, "_free_bytes", lambda store: 10**9)
     huge = dict(seeds=10**8, epsilon=[0.1, 0.2, 0.3], chunk=None)
-    refuses(r"^disk='[\d.]+ GB': must be at most 90 % of the 1 GB", swept, tmp_path / "run", **huge)
+    refuses(r"^disk='[\d.]+ GB': must be at most 90 % of the 1", swept, tmp_path / "run", **huge)
     monkeypatch.setattr("fmab_jax.machine.memory", lambda: Share(10**9, "", 0))
-    refuses(r"^memory='.* GB'.*'summary'.*or at most [\d,]+ seeds$", swept, None, **huge)
+    refuses(r"^memory='.* GB'.*'summary'$", swept, None, **huge)
     assert list(tmp_path.iterdir()) == []
     # What the refusal offers does fit.
     teller = Counted()
@@ -348,17 +346,3 @@ def test_killed_sweeps_go_on_to_the_same_bytes(words):
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert "0 unreadable, 0 wrong, 0 lost" in done.stdout
-
-
-def test_cells_share_their_seeds(whole):
-    """Would catch cells with randomness of their own: differences would not be paired."""
-    data = fmab.open_sweep(whole)
-    first = data.regret.sel(epsilon=0.5, rounds="none").isel(time=-1).values
-    second = data.regret.sel(epsilon="none", rounds="none").isel(time=-1).values
-    assert np.corrcoef(first, second)[0, 1] > 0.5
-    band = fmab.paired_difference(
-        data.regret.sel(epsilon=0.5, rounds="none"), data.regret.sel(epsilon="none", rounds="none")
-    )
-    paired = float((band["upper"] - band["lower"])[-1])
-    alone = fmab.confidence_band(data.regret.sel(epsilon=0.5, rounds="none"))
-    assert paired < 0.9 * float((alone["upper"] - alone["lower"])[-1])
