@@ -232,7 +232,7 @@ USUAL = {
     "open_sweep": "path",
     "add_leaks": "data views",
     "export": "data path overwrite",
-    "plot_runs": "runs level kind server_price",
+    "plot_runs": "runs level kind",
     "plot_parameter": "frame x hue metric",
     "plot_heat": "frame y",
     "plot_pareto": "frame hue",
@@ -268,7 +268,6 @@ BY_NAME = {
     ],
     "final_table": [(partial(fmab.final_table, WHOLE), "level peer_price")],
     "table": [(partial(fmab.table, WHOLE), "level server_price peer_price")],
-    "plot_runs": [(partial(fmab.plot_runs, {"a": DATA}), "bounds")],
 }
 BY_NAME |= {
     owner: [*BY_NAME.get(owner, []), (partial(given, owner), names)]
@@ -328,7 +327,6 @@ DOORS = {
     "final_table(data)": fmab.final_table,
     "table(data)": fmab.table,
     "plot_runs({'a': run})": lambda v: fmab.plot_runs({"a": v}),
-    "plot_runs(bounds of a)": lambda v: fmab.plot_runs({"a": DATA}, bounds={"a": v}),
     "write_report(sources)": lambda v: fmab.write_report(v, f"{next(NUMBERS)}.html"),
     "write_report(title)": lambda v: fmab.write_report(WHOLE, f"{next(NUMBERS)}.html", title=v),
     "write_report(level)": lambda v: fmab.write_report(WHOLE, f"{next(NUMBERS)}.html", level=v),

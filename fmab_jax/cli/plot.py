@@ -60,7 +60,7 @@ class PlotOptions(Reading):
 _UNNAMED = ("folder", "out", "overwrite", "x", "y", "hue", "curves", "pareto")
 # Options that a kind of figure does not take.
 _FOREIGN = {
-    "curves": ("y", "hue", "metric"),
+    "curves": ("y", "hue", "metric", "server_price", "peer_price"),
     "pareto": ("y", "metric"),
     "heat": ("hue",),
     "parameter": (),
@@ -99,8 +99,8 @@ def _draw(kind: str, data: xr.Dataset, options: PlotOptions) -> Figure:
 
     look: dict[str, Any] = {"width": options.width, "caption": options.caption}
     if kind == "curves":
-        look |= {"level": 0.95 if options.level is None else options.level, **options.prices}
-        return over_time.plot_runs(data, **look)
+        level = 0.95 if options.level is None else options.level
+        return over_time.plot_runs(data, level=level, **look)
     frame = table(data, level=options.level, **options.prices)
     if kind == "pareto":
         return pareto.plot_pareto(frame, options.hue, **look)

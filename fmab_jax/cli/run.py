@@ -18,7 +18,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fmab_jax.cli import study_options
 from fmab_jax.cli.options import Call, Command, list_changed, option, rename_fields
@@ -141,8 +141,7 @@ def _write_figure(data: xr.Dataset, options: RunOptions, path: Path) -> list[Pat
     from fmab_jax.plots import over_time, saving
 
     level = 0.95 if options.level is None else options.level
-    how: dict[str, Any] = {"level": level, "kind": options.band, **options.prices}
-    figure = over_time.plot_runs(data, **how)
+    figure = over_time.plot_runs(data, level=level, kind=options.band)
     saving.save_figure(figure, path, overwrite=options.overwrite)
     return saving.list_figure_files(figure, path)
 

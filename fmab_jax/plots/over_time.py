@@ -18,7 +18,7 @@ from fmab_jax.analysis import words
 from fmab_jax.analysis.bands import confidence_band
 from fmab_jax.analysis.costs import read_exposure
 from fmab_jax.analysis.tables import check_result
-from fmab_jax.errors import array_of, flag, price, refuse
+from fmab_jax.errors import flag, refuse
 from fmab_jax.plots import captions, style
 from fmab_jax.plots.frames import write_axis_label
 
@@ -37,31 +37,22 @@ def plot_runs(
     *,
     level: float = 0.95,
     kind: str = "simultaneous",
-    server_price: float = 1.0,
-    peer_price: float = 1.0,
-    bounds: Mapping[str, ArrayLike] | None = None,
     width: str | float = "column",
     caption: bool = True,
 ) -> Figure:
     """Draws runs over time: regret with a band on top, communication below, facts in a caption.
 
     Both panels show means over the seeds. The lower one counts links to the server, and links
-    between agents on the meter that the communication cost counts; with a price other than 1 it
-    shows `communication_cost` with these prices instead. A vertical axis is logarithmic where the
-    final values of the runs differ more than 20-fold; the time axis is logarithmic where all time
-    grids are. The caption names every setting that is not its default, seeds and band, and how many
-    seeds lost the best arm, or play a worse one at T, with Clopper-Pearson intervals.
+    between agents on the meter that the communication cost counts. A vertical axis is logarithmic
+    where the final values of the runs differ more than 20-fold; the time axis is logarithmic where
+    all time grids are. The caption names every setting that is not its default, seeds and band, and
+    how many seeds lost the best arm, or play a worse one at T, with Clopper-Pearson intervals.
 
     Args:
         runs: One result of ``simulate``; or up to 28 of them by the label to show; or the result of
             a ``sweep`` with up to 28 configurations, of curves or summaries, see `split_runs`.
         level: Confidence level of band and interval, in (0, 1).
         kind: Kind of band, see ``confidence_band``.
-        server_price: Price c1 of an agent-server link, at least 0.
-        peer_price: Price c2 of an agent-agent link, at least 0, on `communication_cost`'s default
-            meter.
-        bounds: By a run's label, bounds of its regret at its recorded slots, such as
-            `fmab_jax.analysis.theory.regret_curve`; drawn as thin dotted lines.
         width: "column" (3.4 inches), "page" (7), or a number of inches in [2.5, 20].
         caption: Whether a part of the caption is drawn below the axes; `save_figure` writes it all.
 
@@ -89,9 +80,7 @@ def plot_runs(
     if not 1 <= len(runs) <= style.MOST:
         refuse("runs", list(runs), f"1 to {style.MOST} results by label", "split the figure")
     runs = {words.shorten(str(label)): _check_run(label, data) for label, data in runs.items()}
-    prices = (price("server_price", server_price), price("peer_price", peer_price))
     bands = {k: confidence_band(x.get("regret", x), level, kind) for k, x in runs.items()}
-    bounds = _check_bounds(bounds, runs)
     flag("caption", caption)
 
     # Curves begin at (0, 0), except on a logarithmic axis, which has no 0.
@@ -99,12 +88,7 @@ def plot_runs(
     begin = not is_logarithmic and all(data.time.values[0] > 0 for data in runs.values())
     figure, (regret, links) = style.make_panels(_HEIGHTS, style.check_width(width))
     handles = _draw_regret(regret, bands, begin)
-    for index, label in enumerate(runs):
-        if label in bounds:
-            thin: style.Style = {"linestyle": (0, (1, 2)), "linewidth": 0.8}
-            thin |= {"color": style.get_line_style(index)["color"]}
-            regret.plot(runs[label].time.values, bounds[label], **thin)
-    _draw_links(links, runs, prices, begin)
+    _draw_links(links, runs, begin)
     links.set_xlabel("slot t")
     for axes in (regret, links):
         axes.margins(x=0.01)
@@ -114,26 +98,8 @@ def plot_runs(
         links.set_xlim(left=0)
         style.scale_linear(links, "x")
     figure.align_ylabels()
-    sentences = _write_caption(runs, bands, prices)
-    if bounds:
-        sentences.insert(1, "Thin dotted lines: the theorems' bounds")
     place: style.Style = {"legend_title": title, "height": sum(_HEIGHTS), "draws_caption": caption}
-    return style.lay_out(figure, handles, sentences, **place)
-
-
-def _check_bounds(
-    bounds: Mapping[str, ArrayLike] | None, runs: Mapping[str, xr.Dataset]
-) -> dict[str, np.ndarray]:
-    """Returns bounds by the labels of runs; refuses others."""
-    allowed, remedy, checked = "a value per slot, by a run's label", "see regret_curve", {}
-    if bounds is not None and not isinstance(bounds, Mapping):
-        refuse("bounds", bounds, allowed, remedy)
-    for label, values in (bounds or {}).items():
-        label = words.shorten(str(label))
-        checked[label] = array_of("bounds", values, 10**6, allowed, remedy)
-        if label not in runs or checked[label].shape != runs[label].time.shape:
-            refuse("bounds", label, allowed, remedy)
-    return checked
+    return style.lay_out(figure, handles, _write_caption(runs, bands), **place)
 
 
 def _list_varied(data: xr.Dataset) -> list[str]:
@@ -236,48 +202,41 @@ def _draw_regret(axes: Axes, bands: Mapping[str, xr.Dataset], begin: bool) -> li
     return handles
 
 
-def _draw_links(
-    axes: Axes, runs: Mapping[str, xr.Dataset], prices: tuple[float, float], begin: bool
-) -> None:
-    """Draws the lower panel: a line per run and side of its links, or per run its cost."""
-    paid = prices != (1.0, 1.0)
-    totals: list[float] = []
-    sides: set[str] = set()
+def _draw_links(axes: Axes, runs: Mapping[str, xr.Dataset], begin: bool) -> None:
+    """Draws the lower panel: a line per run and side of its links, or a line at 0."""
+    totals, drawn = list[float](), set[str]()
     for index, data in enumerate(runs.values()):
-        series = {side: values for side, values in _average_links(data).items() if values[-1] > 0}
-        if paid:
-            price_of = dict(zip(_SIDES, prices, strict=True))
-            costs = [price_of[side] * values for side, values in series.items()]
-            series = {"cost": np.sum([np.zeros(data.sizes["time"]), *costs], axis=0)}
-        sides |= set(series)
-        for name, values in (series or {"none": np.zeros(data.sizes["time"])}).items():
-            totals.append(float(values[-1]))
+        sides = {side: links for side, links in _average_links(data).items() if links[-1] > 0}
+        drawn |= {*sides}
+        for side, links in (sides or {"": np.zeros(data.sizes["time"])}).items():
+            totals.append(float(links[-1]))
             # Runs, and the two sides, are marked at different slots.
-            mark_spacing = (0.06 + 0.03 * (index % 4) + 0.12 * (name == "peer"), 0.25)
-            line_style = style.get_line_style(index) | _SIDES.get(name, {})
+            mark_spacing = (0.06 + 0.03 * (index % 4) + 0.12 * (side == "peer"), 0.25)
+            line_style = style.get_line_style(index) | _SIDES.get(side, {})
             time = _prepend_zero(begin, data.time.values)
-            axes.plot(time, _prepend_zero(begin, values), markevery=mark_spacing, **line_style)
+            axes.plot(time, _prepend_zero(begin, links), markevery=mark_spacing, **line_style)
     positive = [total for total in totals if total > 0]
     if not positive:
         axes.set_ylim(-0.04, 1)
         axes.set_yticks([0, 1])
-        note, middle = "no cost" if paid else "no links", (0.5, 0.5)
-        axes.annotate(note, middle, xycoords="axes fraction", ha="center", fontsize=style.FONT)
+        place: style.Style = {"xycoords": "axes fraction", "ha": "center", "fontsize": style.FONT}
+        axes.annotate("no links", (0.5, 0.5), **place)
     elif max(positive) > 20 * min(positive):
         axes.set_yscale("log", nonpositive="mask")
     else:
         axes.set_ylim(-0.04 * max(positive), 1.06 * max(positive))
-    axes.set_ylabel("communication cost\nso far" if paid else "links built so far")
-    entries = [
-        Line2D([], [], color="0.3", linestyle="none", label=f"{side} links", **mark)
-        for side, mark in _SIDES.items()
-        if side in sides
-    ]
-    if entries:
+        style.scale_linear(axes, "y")
+    axes.set_ylabel("links built so far")
+    if positive:
+        entries = [
+            Line2D([], [], color="0.3", linestyle="none", label=f"{side} links", **_SIDES[side])
+            for side in _SIDES
+            if side in drawn
+        ]
         # In the gap over the panel, on the side without the factor of ten.
-        place: style.Style = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 2}
+        corner: style.Style = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 2}
         spaces: style.Style = {"handletextpad": 0, "columnspacing": 0.8}
-        axes.legend(handles=entries, **place, **spaces, **style.LEGEND)
+        axes.legend(handles=entries, **corner, **spaces, **style.LEGEND)
 
 
 def _average_links(data: xr.Dataset) -> dict[str, np.ndarray]:
@@ -291,7 +250,7 @@ def _average_links(data: xr.Dataset) -> dict[str, np.ndarray]:
 
 
 def _write_caption(
-    runs: Mapping[str, xr.Dataset], bands: Mapping[str, xr.Dataset], prices: tuple[float, float]
+    runs: Mapping[str, xr.Dataset], bands: Mapping[str, xr.Dataset]
 ) -> list[captions.Sentence]:
     """Returns the caption: what all runs share once, then what differs, run by run."""
     exposures = captions.describe_exposures({k: read_exposure(data) for k, data in runs.items()})
@@ -322,8 +281,6 @@ def _write_caption(
             f"Lines: means; shaded: {captions.shorten_interval(shaded)}",
         ),
         *captions.describe_failures(_read_failures(runs, bands), [*runs], level),
-        f"Cost: {prices[0]:g} per server link, {prices[1]:g} per peer link"
-        * (prices != (1.0, 1.0)),
         captions.describe_meters(_list_meters(runs)),
         f"No links: {' / '.join(silent)}" * (bool(silent) and len(runs) > 1),
     ]

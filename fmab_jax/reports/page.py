@@ -12,7 +12,6 @@ from html import escape
 from importlib import resources
 from pathlib import Path
 from string import Template
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -109,7 +108,7 @@ def write_report(
         title or words.shorten(f"Regret of {', '.join(titles)}"),
         {
             "What was run": _describe_runs(results, tables),
-            "Regret and links over time": _draw_curves(results, level, prices),
+            "Regret and links over time": _draw_curves(results, level),
             "At the horizon": _show_tables(tables),
             "Comparisons": _compare(results, tables, level),
             "The privacy ledger": _show_ledgers(results),
@@ -131,25 +130,16 @@ def check_out(out: object, overwrite: bool) -> Path:
 
 
 def read_results(sources: Sources) -> dict[str, xr.Dataset]:
-    """Returns results by label; a path's label is its name without ending, or all of it."""
+    """Returns results by label; that of a path is the path without its ending."""
     if isinstance(sources, (str, os.PathLike, xr.Dataset)):
-        sources = [sources]
+        sources = {"": sources}
+    elif isinstance(sources, (list, tuple)):
+        paths = [check_path("sources", path) for path in sources]
+        sources = {str(path).removesuffix(".nc"): path for path in paths}
     allowed = "a path, a Dataset, a list of paths, or a dict of either by label"
-    if not isinstance(sources, (list, tuple, Mapping)) or not sources:
+    if not isinstance(sources, Mapping) or not sources:
         refuse("sources", sources, allowed, "pass what fmab run or fmab sweep wrote")
-    if isinstance(sources, Mapping):
-        return {str(label): _read_result(item, allowed) for label, item in sources.items()}
-    if len(sources) > 1 and any(isinstance(item, xr.Dataset) for item in sources):
-        refuse("sources", "several Datasets", "labelled", "write {'label': data}")
-    results = dict[str, xr.Dataset]()
-    paths = [Path() if isinstance(x, xr.Dataset) else check_path("sources", x) for x in sources]
-    if len({os.path.realpath(path) for path in paths}) < len(paths):
-        refuse("sources", [*map(str, paths)], "distinct", "name each result once")
-    for item, path in zip(sources, paths, strict=True):
-        label = path.stem if path.suffix == ".nc" else path.resolve().name
-        # Files of one name lie in different folders.
-        results[str(path) if label in results else label] = _read_result(item, allowed)
-    return results
+    return {str(label): _read_result(item, allowed) for label, item in sources.items()}
 
 
 def _read_result(item: object, allowed: str) -> xr.Dataset:
@@ -231,9 +221,7 @@ def _describe_runs(
         yield _write_list([start + line for line in (*(f"{x}." for x in lines), *remarks)])
 
 
-def _draw_curves(
-    results: Mapping[str, xr.Dataset], level: float, prices: Mapping[str, Any]
-) -> Iterator[str]:
+def _draw_curves(results: Mapping[str, xr.Dataset], level: float) -> Iterator[str]:
     """Yields the figure of regret over time, where there are few curves."""
     if sum(data.seeds.size for data in results.values()) > _MOST_CURVES:
         note = f"Not drawn: more than {_MOST_CURVES} curves. fmab plot --curves draws some of them."
@@ -245,7 +233,7 @@ def _draw_curves(
         for name, run in split_runs(data).items()
         if run.seeds > 1
     }
-    figure = plot_runs(runs, level=level, caption=False, **prices)
+    figure = plot_runs(runs, level=level, caption=False)
     yield _write_figure(figure, "Regret and links over time")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ def export(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = 
 
     netCDF keeps every variable with its dimensions. CSV and Parquet hold a row for each
     configuration, seed and slot: the algorithm, agents, arms, horizon and epsilon, the swept
-    parameters, the leaks as in `final_table` with ``leak_view``, what is seen, ``seed``,
+    parameters, the leaks as in `table` with ``leak_view``, what is seen, ``seed``,
     ``time`` and the series, with per-seed values repeated in each row; of a summary, a row for each
     configuration and slot with means, variances and counts. Both are written a configuration at a
     time. Floats in CSV read back to the same bits.
@@ -78,37 +78,36 @@ def tidy_tables(data: xr.Dataset) -> Iterator[pd.DataFrame]:
     dims = list(data.seeds.dims) if "seeds" in data else []
     for place in np.ndindex(*(data.sizes[name] for name in dims)):
         cell = data.isel(dict(zip(dims, place, strict=True)))
-        labels = {name: data.attrs[name] for name in _CONFIG_COLUMNS if name in data.attrs}
+        labels: Record = {name: data.attrs[name] for name in _CONFIG_COLUMNS if name in data.attrs}
         labels |= {name: cell[name].item() for name in dims}
         leaks: Record = {name: float(cell[name]) for name in LEAKS if name in cell}
-        leaks["leak_view"] = read_exposure(cell).observation
         # A swept parameter may have the name of a leak.
+        leaks |= {"leak_view": read_exposure(cell).observation}
         labels |= {name: value for name, value in leaks.items() if name not in labels}
-        cell = cell.drop_vars("ledger", errors="ignore")
         if "seed" in cell.dims and "seeds" in cell:
             cell = cell.isel(seed=slice(int(cell.seeds)))
-        row_dims = [dim for dim in ("seed", "time") if dim in cell.dims]
-        if "regret_covariance" in cell:
-            variances = np.diagonal(cell.regret_covariance.values).copy()
-            cell = cell.assign(regret_variance=("time", variances))
-        for name, values in list(cell.data_vars.items()):
-            # One column for each meter, and for each value of a reduction.
-            if "meter" in values.dims:
-                for number, meter in enumerate(cell.meter.values):
-                    cell[f"{name}_{meter}"] = values.isel(meter=number, drop=True)
-            elif values.dims and not OF_RESULTS.intersection(map(str, values.dims)):
-                for index in np.ndindex(*values.shape):
-                    value = values[index]
-                    suffix = "_".join(f"{dim}_{value[dim].item():g}" for dim in values.dims)
-                    cell[f"{name}_{suffix}"] = ((), value.item())
-        columns = [
-            n for n, v in cell.variables.items() if set(v.dims) <= set(row_dims) and n not in dims
-        ]
-        frame = cell[[n for n in columns if n not in cell.dims]].to_dataframe(dim_order=row_dims)
-        frame = frame.reset_index().drop(columns=[*labels], errors="ignore")
-        for position, (name, label) in enumerate(labels.items()):
-            frame.insert(position, name, [label] * len(frame))
-        yield frame
+        rows = [dim for dim in ("seed", "time") if dim in cell.dims]
+        cell = _flatten_variables(cell.drop_vars("ledger", errors="ignore"), rows)
+        names = [n for n, v in cell.variables.items() if {*v.dims} <= {*rows} and n not in rows]
+        frame = cell[names].to_dataframe(dim_order=rows).reset_index()
+        frame = frame.drop(columns=[*labels], errors="ignore")
+        yield frame.assign(**labels)[[*labels, *frame]]
+
+
+def _flatten_variables(cell: xr.Dataset, rows: Sequence[str]) -> xr.Dataset:
+    """Adds a variable over ``rows`` for each meter, and for each value of a reduction."""
+    if "regret_covariance" in cell:
+        variances = np.diagonal(cell.regret_covariance.values).copy()
+        cell = cell.assign(regret_variance=("time", variances))
+    for name, values in list(cell.data_vars.items()):
+        dims = [str(dim) for dim in values.dims if dim not in rows]
+        if not OF_RESULTS.intersection(dims) - {"meter"}:
+            for place in np.ndindex(*(values.sizes[dim] for dim in dims)) if dims else ():
+                at = dict(zip(dims, place, strict=True))
+                labels = {dim: values[dim].values[i].item() for dim, i in at.items()}
+                words = (x if dim == "meter" else f"{dim}_{x:g}" for dim, x in labels.items())
+                cell[f"{name}_{'_'.join(words)}"] = values.isel(at, drop=True)
+    return cell
 
 
 def _write_csv(data: xr.Dataset, path: Path) -> None:

@@ -77,7 +77,7 @@ def test_a_run_writes_what_python_computes(folder, capsys):
     np.testing.assert_array_equal(written.regret.values, data.regret.values)
     table = fmab.overview(written, level=0.9, server_price=25)
     assert all(text in out for text in table.iloc[1]) and table.attrs["title"] in out
-    second = plot_runs(data, level=0.9, kind="pointwise", server_price=25.0)
+    second = plot_runs(data, level=0.9, kind="pointwise")
     assert save_figure(second, "again.png").read_bytes() == Path("eps.png").read_bytes()
 
 

@@ -212,7 +212,7 @@ FIGURES = {
     "runs large": lambda: plot_runs({"big": result(server=123_456, times=10**8 * LINEAR)}),
     "runs long": lambda: plot_runs(LONG),
     "runs unlike": lambda: plot_runs({f"{x} times": scaled(x) for x in (1, 3, 300)}),
-    "runs swept": lambda **how: plot_runs(swept(), kind="quantile", server_price=50, **how),
+    "runs swept": lambda **how: plot_runs(swept(), kind="quantile", **how),
     "4x3": lambda **how: plot_parameter(
         table(epsilon=EPSILONS, participation=[0.2, 0.4, 1.0]), "epsilon", "participation", **how
     ),

@@ -19,7 +19,7 @@ from fmab_jax.plots.saving import save_figure
 BAND = "90 % pointwise confidence band of the mean"
 # Seeds; the horizon; the kind of band.
 TOLD = {
-    "runs swept": [r"30 to 40 seeds", "T = 10⁴ slots", "95 % of the seeds lie inside", "50 per s"],
+    "runs swept": [r"30 to 40 seeds", "T = 10⁴ slots", "95 % of the seeds lie inside"],
     "runs": [r"\d+ seeds", r"T = 10\S+ slots", "95 % simultaneous band over the whole curve"],
     "heat": ["1000 seeds", r"T = 10\S+ slots", "eans", "at most 4 %", BAND],
     "pareto": ["1000 seeds", r"T = 10\S+ slots", f"bars: {BAND}", "Filled.*: the Pareto front"],

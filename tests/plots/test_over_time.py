@@ -8,14 +8,13 @@ import pytest
 import xarray as xr
 from ledgers import make_gaussian_row
 from matplotlib.colors import to_rgb
-from plots.made import LINEAR, caption, draw_caption, leaking, named, result, scaled, swept
+from plots.made import LINEAR, caption, leaking, named, result, scaled, swept
 
 import fmab_jax as fmab
 from fmab_jax import Study
 from fmab_jax.analysis.bands import confidence_band, lost_interval
 from fmab_jax.plots import over_time
 from fmab_jax.plots.over_time import plot_runs, split_runs
-from fmab_jax.plots.style import COLOURS
 from fmab_jax.sweeps.grid import build_attributes
 
 
@@ -40,16 +39,15 @@ def test_a_summary_is_drawn_as_its_curves_are():
     """Would catch single seeds that are asked for, or another configuration's means."""
     given = {"horizon": 3000, "seeds": 20, "times": 10, "epsilon": [0.5, 2.0], "progress": False}
     problem = fmab.Problem.uniform(4, 5)
-    for prices in ({}, {"server_price": 3.0}):
-        drawn = []
-        for keep in ("curves", "summary"):
-            data = fmab.sweep(fmab.hdp_mab, problem, components="2x2", keep=keep, **given)
-            figure = plot_runs(data, **prices)
-            lines = [line.get_ydata() for axes in figure.axes for line in axes.lines]
-            drawn.append((figure.get_label(), lines))
-        assert drawn[0][0] == drawn[1][0] and len(drawn[0][1]) >= 4
-        for one, other in zip(drawn[0][1], drawn[1][1], strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-12)
+    drawn = []
+    for keep in ("curves", "summary"):
+        data = fmab.sweep(fmab.hdp_mab, problem, components="2x2", keep=keep, **given)
+        figure = plot_runs(data)
+        lines = [line.get_ydata() for axes in figure.axes for line in axes.lines]
+        drawn.append((figure.get_label(), lines))
+    assert drawn[0][0] == drawn[1][0] and len(drawn[0][1]) >= 4
+    for one, other in zip(drawn[0][1], drawn[1][1], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
 def after(drawn):
@@ -80,18 +78,6 @@ def test_every_side_that_has_links_is_drawn_on_the_meter_that_costs():
     legend = [text.get_text() for text in figure.axes[1].get_legend().get_texts()]
     assert legend == ["server links", "peer links"]
     text = "Peer links are counted on the meter edges or bound. No links: alone."
-    assert caption(figure).endswith(text)
-
-
-def test_prices_turn_links_into_cost():
-    """Would catch prices swapped, or another meter than communication_cost's, or unnamed."""
-    data = result("HDP-MAB", server=20, peer=80, meters=("edges", "sac"))
-    figure = plot_runs(data, server_price=50, peer_price=2)
-    (line,) = figure.axes[1].lines
-    cost = 50 * links(data, "server") + 2 * links(data, "edges")
-    np.testing.assert_allclose(after(line.get_ydata()), cost, rtol=1e-14)
-    assert "cost" in figure.axes[1].get_ylabel()
-    text = "Cost: 50 per server link, 2 per peer link. Peer links are counted on the meter edges."
     assert caption(figure).endswith(text)
 
 
@@ -207,7 +193,7 @@ def test_no_two_different_runs_carry_the_same_caption():
     band = confidence_band(plain.regret, kind="pointwise")
     captions = set()
     for data in runs:
-        sentences = over_time._write_caption({"": data}, {"": band}, (1.0, 1.0))
+        sentences = over_time._write_caption({"": data}, {"": band})
         longest = [sentence if isinstance(sentence, str) else sentence[0] for sentence in sentences]
         captions.add(". ".join(filter(None, longest)))
     assert len(captions) == len(runs) == len(VARIANTS) + 6
@@ -278,16 +264,3 @@ def test_a_sweep_of_horizons_has_slots_of_its_own_per_cell():
     assert "T = 10⁴:" not in caption(plot_runs(data))
     ones = {"ε = 1.0": result(epsilon=1.0), "ε = 10.0": result(epsilon=10.0)}
     assert "slots, 40 seeds. Lines: means" in caption(plot_runs(ones))
-
-
-def test_bounds_lie_over_their_runs():
-    """Would catch a bound drawn for another run, or left out of the caption."""
-    data = result()
-    curve = 3.0 * data.regret.mean("seed").values
-    figure = plot_runs({"a": data, "b": data}, bounds={"b": curve})
-    drawn = [line for line in figure.axes[0].get_lines() if line.get_linewidth() == 0.8]
-    assert len(drawn) == 1 and drawn[0].get_color() == COLOURS[1]
-    np.testing.assert_array_equal(drawn[0].get_ydata(), curve)
-    assert "Thin dotted lines: the theorems' bounds." in draw_caption(figure)
-    with pytest.raises(ValueError, match="^bounds='c'"):
-        plot_runs({"a": data}, bounds={"c": curve})
