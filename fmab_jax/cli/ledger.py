@@ -24,10 +24,8 @@ from fmab_jax.parts.presences import PRESENCES, Presence
 from fmab_jax.parts.registry import VariantOf
 
 _EXAMPLES = ("--agents 5", "--agents 5 --rewards 10")
-_LEGEND = """\
-epsilon       without delta; up to delta = {delta} in the next column
-rho, mu       of zero-concentrated and of Gaussian differential privacy
-for           {rewards}"""
+# The field of a row behind each column.
+_COLUMNS = {"epsilon": "epsilon", "up to delta": "epsilon_at_delta", "rho": "rho", "mu": "mu"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,22 +88,16 @@ def execute(call: Call[LedgerOptions]) -> None:
         presence=options.presence,
     )
     facts = [owner.title or owner.name, *algorithm.settings().values()]
-    print(", ".join([*facts, write_quantity("M = ", agents, "agent")]) + "\n")
-    # No column is empty for all viewers.
-    numbers = {
-        "epsilon": [row.epsilon for row in rows],
-        "up to delta": [row.epsilon_at_delta for row in rows],
-        "rho": [row.rho for row in rows],
-        "mu": [row.mu for row in rows],
-    }
-    numbers = {
-        name: column
-        for name, column in numbers.items()
-        if name == "epsilon" or min(column) < math.inf
-    }
-    cells = zip(*([_format(x) for x in column] for column in numbers.values()), strict=True)
+    print(", ".join([*facts, write_quantity("M = ", agents, "agent")]))
+    # A column without any bound is left out.
+    names = [
+        name
+        for name, field in _COLUMNS.items()
+        if name == "epsilon" or any(getattr(row, field) < math.inf for row in rows)
+    ]
+    cells = [[_format(getattr(row, _COLUMNS[name])) for name in names] for row in rows]
     print_rows(
-        ("viewer", "what is seen", *numbers),
+        ("viewer", "what is seen", *names),
         [(row.label, row.observation, *cell) for row, cell in zip(rows, cells, strict=True)],
     )
     for why in dict.fromkeys(f"{row.label}: {row.why}" for row in rows):
@@ -114,7 +106,7 @@ def execute(call: Call[LedgerOptions]) -> None:
     if options.rewards > 1:
         where = "in different messages" if options.distinct_messages else "wherever they are"
         changed = f"{options.rewards:,} changed rewards of one agent, {where}"
-    print("\n" + _LEGEND.format(delta=write_number(options.delta), rewards=changed))
+    print(f"\nFor {changed}, and up to delta = {write_number(options.delta)}.")
 
 
 def _format(value: float) -> str:

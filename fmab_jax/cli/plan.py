@@ -176,7 +176,7 @@ def _write_files(folder: Path, answer: Answer, document: dict[str, object]) -> l
 
 def _read_problem(options: Any) -> Problem:
     """Builds the problem of the options, as `fmab run` does."""
-    from fmab_jax.sweeps.subjects import RandomProblem, read_problems
+    from fmab_jax.sweeps.subjects import RandomProblem, read_problem
 
     values = {name: getattr(options, name) for name in parameters_of(RandomProblem)}
     settings: dict[str, Any] = {name: x for name, x in values.items() if x is not UNSET}
@@ -185,9 +185,7 @@ def _read_problem(options: Any) -> Problem:
         if error is not None:
             refuse("means_error", error, "given with --means", "add --means FILE")
         return RandomProblem(**settings).problem(options.root_seed)
-    problem = read_problems(options.means, means_error=error or 0.0, **settings)
-    assert not isinstance(problem, dict)
-    return problem
+    return read_problem(options.means, means_error=error or 0.0, **settings)
 
 
 def _read_candidates(options: Any, problem: Problem) -> list[Algorithm] | None:

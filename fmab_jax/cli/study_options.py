@@ -74,7 +74,7 @@ def build_command(
                 line = f"{option}: must have a name of its own; rename the parameter"
                 raise Refusal.line(line)
             parameters[option] = parameter
-            is_swept = table != "until" and option not in (*FIELDS, "means_error")
+            is_swept = table != "until" and option not in (*FIELDS, "means", "means_error")
             if allow_lists and (is_swept or parameter.kind.takes_list):
                 lists.add(option)
     name = f"{name} {' '.join(map(visible, names))}"

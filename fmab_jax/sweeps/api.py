@@ -183,11 +183,10 @@ class Study(Design):
         return document
 
     def _plain_file(self, name: str) -> object:
-        """Returns an argument beside files of means as a study file writes it."""
+        """Returns an argument beside a file of means as a study file writes it."""
         value = self.files[name]
         if name == "means":
-            paths = [os.fspath(path) for path in (value if isinstance(value, list) else [value])]
-            return paths if isinstance(value, list) else paths[0]
+            return os.fspath(value)
         parameter = {**parameters_of(Problem), **parameters_of(RandomProblem)}[name]
         return study_file.write_plain(parameter, parameter.kind.plain(parameter.check(value)))
 

@@ -43,7 +43,7 @@ from fmab_jax.sweeps.subjects import (
     RandomProblem,
     axis_of,
     describe_problem,
-    read_problems,
+    read_problem,
 )
 
 # Modules that a seed's numbers depend on.
@@ -72,7 +72,7 @@ class Design(StudyFields):
         parameters: All parameters of the algorithms and the problem, by name.
         seeds: How many of every configuration; with ``until``, those of the first look.
         seed_list: Which seeds, int64 [seed]; None for 0, 1, ..., seeds - 1.
-        files: The problem's arguments where files hold the means.
+        files: The problem's arguments where a file holds the means.
         fast_compile: As in `Program`; None to choose by the number of trials.
     """
 
@@ -106,7 +106,7 @@ class Design(StudyFields):
                 refuse("seeds", seed_list.tolist(), allowed, "a list is for curves")
         _check_until(fields["until"], fields["keep"], fields["seeds"])
         files = _take_files(problem, values)
-        problem = read_problems(**files) if files else problem
+        problem = read_problem(**files) if files else problem
         if isinstance(problem, Problem) and problem.means is None:
             # A random Problem and its parameters give the same study.
             names = parameters_of(RandomMeans)
@@ -257,7 +257,7 @@ def _configure(owner: type[Algorithm], values: Record, problem: Problem) -> Algo
 
 
 def _take_files(problem: object, values: Record) -> Record:
-    """Takes the problem's arguments from values if they name files of means; else {}."""
+    """Takes the problem's arguments from values if they name a file of means; else {}."""
     if "means" not in values:
         if (error := values.get("means_error", UNSET)) is not UNSET:
             refuse("means_error", error, "given with means", "name a file of means")
@@ -265,8 +265,7 @@ def _take_files(problem: object, values: Record) -> Record:
     if problem is not None:
         refuse("means", values["means"], "left out with a problem", "drop one")
     names = {"means", "means_error", *parameters_of(RandomProblem)}
-    files = {name: values.pop(name) for name in [*values] if name in names}
-    return {name: [*x] if isinstance(x, tuple) else x for name, x in files.items()}
+    return {name: values.pop(name) for name in [*values] if name in names}
 
 
 def _order(axes: tuple[Axis, ...], names: tuple[str, ...]) -> tuple[Axis, ...]:

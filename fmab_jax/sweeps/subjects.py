@@ -174,23 +174,16 @@ def axis_of(name: str, value: object, parameter: Parameter) -> Axis | None:
     return Axis(name, tuple(labels), values, words)
 
 
-def read_problems(means: Any, **settings: Any) -> Problem | dict[str, Problem]:
-    """Returns the problem of a file of means, or problems by file."""
-    paths = means if isinstance(means, list) else [means]
-    if not paths:
-        refuse("means", means, "not empty", "give at least one file")
-    for path in paths:
-        if paths.count(path) > 1:
-            refuse("means", path, "distinct values", "a repeated value repeats its configurations")
+def read_problem(means: Any, **settings: Any) -> Problem:
+    """Returns the problem of a file of means."""
     for name, value in settings.items():
         if name == "fixed_instance":
             refuse(name, value, "left out with means", "the file fixes them")
-        if isinstance(value, list):
+        if isinstance(value, (list, tuple)):
             refuse(name, value, "one value with means", "give one study for each")
-    problems = {path: Problem(check_path("means", path), **settings) for path in paths}
-    for path, problem in problems.items():
-        # One agent is no federation, so it must be explicit.
-        if "agents" not in settings and problem.agents == 1:
-            allowed = f"given with {path}, whose one row all agents share"
-            refuse("agents", UNSET, allowed, "such as agents=50")
-    return problems if isinstance(means, list) else problems[means]
+    problem = Problem(check_path("means", means), **settings)
+    # One agent is no federation, so it must be explicit.
+    if "agents" not in settings and problem.agents == 1:
+        allowed = f"given with {means}, whose one row all agents share"
+        refuse("agents", UNSET, allowed, "such as agents=50")
+    return problem

@@ -143,8 +143,6 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
     "not UTF-8": (b"\xff\xfe" + PLAIN.encode("utf-16-le"), "STUDY must be TOML; 'utf-8' codec can"),
     "1e999": (epsilon("1e999"), "epsilon=1e999: must be a number in (0, "),
     "1e-999": (changed(problem="spread = 1e-999"), "spread=1e-999: must be a number in [0, 1]"),
-    "no means": (TOP + "[problem]\nmeans = []", "means=[]: must be not empty"),
-    "means twice": (TOP + '[problem]\nmeans = ["m", "m"]', "means='m': must be distinct values"),
     "10 MB": (PLAIN + 10_000_000 * "#", "STUDY must be a TOML file of at most 65,536 bytes"),
 }  # fmt: skip
 
