@@ -320,16 +320,6 @@ def test_a_folder_that_cannot_be_written_is_refused_before_a_run(
     assert sorted(folder.rglob("*")) == before
 
 
-def test_a_store_whose_chunks_cannot_be_written_is_refused_before_a_run(
-    folder, capsys, monkeypatch
-):
-    """Would catch a store of somebody else that is found out after its first chunk is computed."""
-    said(capsys, f"sweep {PLAY} --seeds 2 --out kept")
-    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "chunks")
-    _, err = said(capsys, f"sweep {PLAY} --seeds 4 --out kept", 2)
-    assert err == "fmab: --out kept/chunks: must be a folder that can be written; choose another\n"
-
-
 def test_an_error_of_the_first_write_says_how_to_go_on(folder, capsys, monkeypatch):
     """Would catch a traceback, or a loss, where somebody can empty the disk."""
 
