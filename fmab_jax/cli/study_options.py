@@ -62,15 +62,15 @@ def build_command(
         _answer_algorithms(name, text, by_name)
     count = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
     names = words[: count if several else min(count, 1)]
-    chosen = _choose_algorithms(name, names, by_name, alternatives)
+    classes = _choose_algorithms(name, names, by_name, alternatives)
     parameters: dict[str, Parameter] = {}
     lists: set[str] = set()
-    taken = {field.name for field in dataclasses.fields(options)}
-    for table, members in _list_options(chosen, fields).items():
+    own_names = {field.name for field in dataclasses.fields(options)}
+    for table, members in _list_options(classes, fields).items():
         for option, parameter in members.items():
             if option in getattr(options, "shared", ()) and "mechanism" in members:
                 continue
-            if option in taken | {*parameters}:
+            if option in own_names | {*parameters}:
                 line = f"{option}: must have a name of its own; rename the parameter"
                 raise Refusal.line(line)
             parameters[option] = parameter
@@ -78,10 +78,10 @@ def build_command(
             if allow_lists and (is_swept or parameter.kind.takes_list):
                 lists.add(option)
     name = f"{name} {' '.join(map(visible, names))}"
-    text = _describe_algorithm(chosen[0], name, examples or chosen[0].examples or _EXAMPLES)
-    defaults = {"agents": chosen[0].usual_agents}
+    text = _describe_algorithm(classes[0], name, examples or classes[0].examples or _EXAMPLES)
+    defaults = {"agents": classes[0].usual_agents}
     rest = [*words[len(names) :]]
-    return Command(name, options, text, rest, parameters, defaults, lists, tuple(chosen))
+    return Command(name, options, text, rest, parameters, defaults, lists, tuple(classes))
 
 
 def _answer_algorithms(name: str, text: str, by_name: Mapping[str, type[Algorithm]]) -> None:
@@ -105,14 +105,14 @@ def _choose_algorithms(
     hint = ", or load an algorithm of your own with --plugin" * bool(words)
     if not words:
         choose(None, choices, name, hint, "algorithm")
-    chosen = [
+    classes = [
         aliases.get(word) or by_name[choose(word, choices, name, hint, "algorithm")]
         for word in words
     ]
-    for word, owner in zip(words, chosen, strict=True):
-        if chosen.count(owner) > 1:
+    for word, owner in zip(words, classes, strict=True):
+        if classes.count(owner) > 1:
             raise Refusal.line(f"{word}: must be named once; drop one")
-    return chosen
+    return classes
 
 
 def _first_line(owner: type) -> str:
@@ -159,16 +159,16 @@ def build_document(values: Record, owners: Sequence[type[Algorithm]]) -> Record:
 
     names, tables = [owner.name for owner in owners], _list_options(owners)
     document: Record = {"algorithm": names if len(names) > 1 else names[0]}
-    typed = {
+    by_table = {
         table: {n: _drop_list(x, members[n]) for n, x in values.items() if n in members}
         for table, members in tables.items()
     }
     # Defaults are written out, so that a saved study does not depend on them.
-    document |= typed[""] | _list_defaults(tables[""], typed[""])
-    problem, parameters = typed["problem"], typed["parameters"]
+    document |= by_table[""] | _list_defaults(tables[""], by_table[""])
+    problem, parameters = by_table["problem"], by_table["parameters"]
     if "means" not in problem:
-        usual = {"agents": owners[0].usual_agents}
-        problem |= _list_defaults(parameters_of(RandomProblem), problem, usual)
+        own_defaults = {"agents": owners[0].usual_agents}
+        problem |= _list_defaults(parameters_of(RandomProblem), problem, own_defaults)
     if "leak" not in document:
         complete = [add_suggestions(owner, parameters) for owner in owners]
         if len(owners) > 1 and any(x != parameters for x in complete):
@@ -176,7 +176,7 @@ def build_document(values: Record, owners: Sequence[type[Algorithm]]) -> Record:
             refuse("leak", UNSET, allowed, "add --leak 1")
         parameters = complete[0]
     document |= {"parameters": parameters, "problem": problem}
-    until = {tables["until"][n].name: x for n, x in typed["until"].items()}
+    until = {tables["until"][n].name: x for n, x in by_table["until"].items()}
     return document | ({"until": until} if until else {})
 
 
@@ -189,20 +189,20 @@ def _drop_list(value: object, parameter: Parameter) -> object:
 
 
 def _list_defaults(
-    parameters: Mapping[str, Parameter], values: Record, usual: Mapping[str, object] | None = None
+    parameters: Mapping[str, Parameter], values: Record, changes: Mapping[str, object] | None = None
 ) -> Record:
     """Returns the defaults of the command line for what has no value."""
-    defaults = {name: find_default(p, usual or {}) for name, p in parameters.items()}
-    missing = (UNSET, None, ())
-    return {n: x for n, x in defaults.items() if n not in values and x not in missing}
+    defaults = {name: find_default(p, changes or {}) for name, p in parameters.items()}
+    empty = (UNSET, None, ())
+    return {n: x for n, x in defaults.items() if n not in values and x not in empty}
 
 
 def add_suggestions(owner: type[Algorithm], parameters: Record) -> Record:
     """Adds the suggested values of parameters that an algorithm requires."""
-    complete, known = dict(parameters), parameters_of(owner)
+    complete, declared = dict(parameters), parameters_of(owner)
     # Other algorithms may have further parameters.
-    values = {n: v[0] if isinstance(v, list) else v for n, v in parameters.items() if n in known}
-    for name, parameter in known.items():
+    values = {n: v[0] if isinstance(v, list) else v for n, v in parameters.items() if n in declared}
+    for name, parameter in declared.items():
         if parameter.suggested is not UNSET and name not in complete:
             try:
                 owner(**values)

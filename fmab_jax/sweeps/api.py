@@ -346,8 +346,8 @@ def simulate(
     """
     check_types(algorithm, problem)
     horizon = count("horizon", horizon, 1, MAX_HORIZON, "give the number of slots T")
-    asked = Study(algorithm, problem, horizon=horizon, seeds=seeds, **study)
-    data = asked.run(batch=batch, devices=devices, progress=progress).load()
+    design = Study(algorithm, problem, horizon=horizon, seeds=seeds, **study)
+    data = design.run(batch=batch, devices=devices, progress=progress).load()
     if not problem.drawn:
         data["means"] = (("row", "arm"), problem.means, {"long_name": "mean reward"})
     return data

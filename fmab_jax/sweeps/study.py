@@ -311,8 +311,8 @@ def _lay_out(
                 defaults.setdefault(name, []).append(parameter.default)
     for item in algorithms:
         if isinstance(item, Algorithm):
-            stated = (*parameters_of(type(item)), "leak")
-            _refuse_twice(stated, values, "a configured algorithm")
+            names = (*parameters_of(type(item)), "leak")
+            _refuse_twice(names, values, "a configured algorithm")
     if "leak" in values:
         for name in NOISE:
             defaults.pop(name, None)
@@ -322,15 +322,15 @@ def _lay_out(
         refuse("view", values["view"], "given with a leak", "add leak=..., or drop it")
     for name, value in values.items():
         if name not in parameters:
-            names = sorted(set(parameters) - {"algorithm", "problem"})
-            remedy = did_you_mean(name, names, f"choose from {', '.join(names)}", str)
+            options = sorted(set(parameters) - {"algorithm", "problem"})
+            remedy = did_you_mean(name, options, f"choose from {', '.join(options)}", str)
             refuse(name, value, "left out: neither algorithm nor problem takes it", remedy)
         add(name, value)
     # Common defaults are written out, so that a later version with other defaults runs the same.
-    present = {axis.name for axis in axes} | {*settings}
+    assigned = {axis.name for axis in axes} | {*settings}
     for name, choices in defaults.items():
-        plain = all(value is None or isinstance(value, (int, float, str)) for value in choices)
-        if name not in present and plain and len(set(choices)) == 1:
+        is_plain = all(value is None or isinstance(value, (int, float, str)) for value in choices)
+        if name not in assigned and is_plain and len(set(choices)) == 1:
             settings[name] = parameters[name].check(choices[0])
     configs = math.prod(len(axis.values) for axis in axes)
     if configs > MAX_CONFIGS:
