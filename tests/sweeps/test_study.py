@@ -324,7 +324,7 @@ def test_provenance_changes_with_the_engine_alone(monkeypatch, tmp_path):
                 file.write("# changed\n")
             assert (variant := now()).startswith(f"{fmab.__version__} (a-name, edited: ")
             records.add(variant)
-        assert len(records) == 7
+        assert len(records) == 8
         # Once the pins have been found to hold, it is the same engine again.
         (folder / "engine.txt").write_text(f"a-name\n{study.engine_source()}\n")
         assert now() == f"{fmab.__version__} (a-name)"
