@@ -18,7 +18,7 @@ from benchmarks import standings as recompute
 from experiments.__main__ import main
 from experiments.card import card, page, ranking, standings, suites
 from experiments.card.suites import DEMAB, UNBOUNDED, Contestant, Group
-from experiments.several import Entrant, Ranks, interval_text
+from experiments.several import Entrant, Ranks
 from fmab_jax.algorithms import base
 from fmab_jax.errors import Refusal
 from fmab_jax.sampling.laplace import share_epsilon
@@ -518,14 +518,3 @@ def test_ranks_of_unlike_trust_are_refused(field):
 def test_what_cannot_be_compared_is_refused(given, told):
     """Would catch a winner of nothing, an interval of one number, and two horizons compared."""
     assert refused(Ranks, given).startswith(told)
-
-
-def test_an_interval_is_told_to_the_digits_that_it_has():
-    """Would catch an end that is not 0 and reads as 0, and digits that nobody knows."""
-    told = {
-        (25.0, 4.4, 45.6): "25 [4, 46]",
-        (2.0, 2.0, 2.0): "2 [2, 2]",
-        (0.02, 0.004, 0.036): "0.020 [0.004, 0.036]",
-        (3.0, -math.inf, math.inf): "3 [-∞, ∞]",
-    }
-    assert {numbers: interval_text(numbers) for numbers in told} == told

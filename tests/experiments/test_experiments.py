@@ -2,18 +2,16 @@
 
 import math
 from importlib import import_module
-from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
-from legibility import drawn, legible, published, readable, rows_of, three
-from matplotlib.lines import Line2D
+from legibility import drawn, published, readable, rows_of, three
 from refusals import refused
 
 import fmab_jax as fmab
 from experiments import __main__ as command
-from experiments import common, pictures, readings, seen
+from experiments import common, pictures
 from experiments.audit.exposures import Unseen
 from experiments.audit.findings import Audit, Finding, Histogram
 from fmab_jax import Study
@@ -22,7 +20,6 @@ from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.parts import exchanges as exchange
 from fmab_jax.parts import graphs
 from fmab_jax.run import batches, schema
-from tests.test_layers import cycles, imported_names
 
 # Of which test_arena_experiments.py is.
 ARENA = ("arena", "arena_settings", "arena_fronts", "arena_report")
@@ -333,52 +330,6 @@ def test_audits_are_drawn_with_their_bins_and_their_table(monkeypatch, tmp_path)
     assert not (tmp_path / "audit_unseen.csv").exists()
 
 
-def test_large_numbers_are_counted_in_a_power_that_the_label_tells():
-    """Catches an offset beside the axis, an untold power, and panels with different ones."""
-    page = pictures.Page()
-    left, right = page.panels(["regret"], ["one", "other"], ["slot t"])[0]
-    left.plot([0, 10**6], [0, 4000])
-    right.plot([0, 100], [0, 60_000])
-    page.finish().canvas.draw()
-    assert left.get_ylabel() == "regret (thousands)"
-    assert (left.get_xlabel(), right.get_xlabel()) == ("slot t (thousands)", "slot t")
-    for axes, most in ((left, 4), (right, 60)):
-        labels = axes.get_yticklabels()
-        ticks = [(float(t.get_text().replace("−", "-")), t.get_position()[1]) for t in labels]
-        assert all(place == pytest.approx(1000 * number) for number, place in ticks)
-        assert most / 3 < max(ticks)[0] < 2 * most
-    assert left.yaxis.get_offset_text().get_text() == ""
-    for label, told in (
-        ("regret, sum over agents", "regret (thousands), sum over agents"),
-        ("agents (%)", "agents (thousands; %)"),
-    ):
-        assert pictures._with_power(label, 3) == told
-        assert pictures._with_power(label, 0) == label
-
-
-def test_no_figure_is_higher_than_a_page():
-    """Catches panels that add up to more than 22 cm, and one that is cut to fit."""
-    heights = []
-
-    def draw(page):
-        panels = page.places(9, 1, height=1.6)
-        for panel in panels:
-            panel.plot([0, 1], [0, 1])
-            panel.set_xlabel("slot t")
-        heights.append(panels)
-
-    figure = pictures.fitted(draw)
-    assert 20.0 < 2.54 * figure.get_figheight() <= 22.0 and len(heights) > 1
-    legible(figure, pictures.PAGE)
-
-    def legends(page):
-        page.places(1)
-        page.handles = [Line2D([], [], label=f"line {i} " + "x" * 90) for i in range(80)]
-
-    with pytest.raises(ValueError, match="cm higher than a page: give it fewer panels"):
-        pictures.fitted(legends)
-
-
 def test_captions_count_what_went_wrong_and_where(monkeypatch):
     """Would catch events counted over the wrong seeds, merged, or placed in another cell."""
     data = made_up(monkeypatch, "fig06_rounds", 10**4, seeds=4)
@@ -403,14 +354,6 @@ def test_captions_count_what_went_wrong_and_where(monkeypatch):
     assert "at T = 10⁴, Δ = 1/16, R = 2. 6 had not" in both
     larger = common.caption("x", {10**4: data, 10**5: data.assign(regret=2 * data.regret)})
     assert "two kinds is 10,000,000,000, at T = 10⁵, where" in larger
-
-
-def test_late_agents_wait_one_slot_more():
-    """Would catch a reading that changes nothing, or is taken for `ddp_mab` in a store."""
-    late, usual = readings.Late(1, graph="ring"), fmab.ddp_mab(1, graph="ring")
-    assert late.exchange(50).wait == usual.exchange(50).wait + 1 == 25
-    assert late.exchange(50).links == usual.exchange(50).links
-    assert late.describe()["algorithm"] == "ddp_late" != usual.describe()["algorithm"]
 
 
 def test_a_second_run_computes_nothing_and_draws_the_same(monkeypatch, tmp_path, capsys):
@@ -465,18 +408,6 @@ def test_short_names_mean_their_experiments():
     assert all(command.find_name(name) == name for name in command.NAMES)
     assert command.find_name("table2") == command.find_name("fig11") == "table2_fig11_hybrid"
     assert "did you mean arena?" in refused(command.find_name, "arean")
-
-
-def test_no_two_experiments_need_each_other():
-    """Would catch a picture that is imported by what it draws, at the top or in a function."""
-    folder = Path(common.__file__).parent
-    sources = {path.stem: path.read_text("utf-8") for path in folder.glob("*.py")}
-    named = {name: imported_names(text) for name, text in sources.items()}
-    imports = {n: {p for each in own for p in each.split(".")[1:2]} for n, own in named.items()}
-    imports = {name: own & set(sources) for name, own in imports.items()}
-    assert len(imports) > 25 and {"common", "pictures"} <= imports["figures"]
-    assert cycles(imports) == []
-    assert cycles(imports | {"arena": {"arena_figures"}}) == ["arena -> arena_figures"]
 
 
 def test_quick_and_full_runs_differ_in_seeds_horizons_and_folder(monkeypatch):
@@ -552,41 +483,9 @@ def test_audits_show_the_finding_that_says_most(monkeypatch, tmp_path):
     assert list(wide.values()) == [1, 3, 60, 90, 0.15, 0.225, pytest.approx(math.log(1.5))]
 
 
-def test_counts_and_signs_are_those_of_the_numbers():
-    """Catches a lost sign, and names grouped under other words."""
-    assert seen.percent(3, 200) == "+1.5 %" and seen.percent(-400, 200) == "-200 %"
-    assert seen.percent(0, 200) == "0 %"
-    assert seen.listed("abc") == "a, b and c" and seen.listed("a") == "a"
-    assert seen.grouped({"a": "5", "b": "9", "c": "5"}) == "5 (a and c), 9 (b)"
-    assert seen.grouped({"a": "5", "b": "5"}) == "5"
-    assert seen.absent("abc", "b") == ["Not run, and so not shown: a and c"]
-    assert seen.absent("ab", "ab") == []
-
-
-def test_per_cent_are_drawn_where_an_effect_is_small():
-    """Catches an axis for effects of 2 % or more, for 0 in every seed, or on another scale."""
-    assert pictures.faint([(100, [50, -1.9])]) and not pictures.faint([(100, [2, 0, -30])])
-    page = pictures.Page()
-    ((panel, other),) = page.panels(["difference"], ["", ""])
-    panel.set_ylim(0, 30), other.set_ylim(0, 6)
-    page.percent([panel, other], [2000, 300], [[25, 20], [5]])
-    page.finish()
-    page.figure.canvas.draw()
-    ends = [axes.child_axes[0].get_ylim() for axes in (panel, other)]
-    assert ends == [pytest.approx((0, 1.5)), pytest.approx((0, 2))]
-
-
 def test_leaks_are_those_of_the_ledger():
     """Would catch a leak that forgets N, that counts actions, or one where nobody is told."""
     members = {"a": fmab.cdp_mab(1, participation=0.2), "b": fmab.single_mab(1)}
     members |= {"c": fmab.cdp_mab(None), "d": fmab.ddp_mab(0.5, graph="ring")}
     told = common.leaks(members, 50).partition(": ")[2]
     assert told == "Nε = 10 (a), nothing is sent (b), no bound (c), Nε = 25 (d)"
-
-
-def test_seeds_are_told_where_they_differ(monkeypatch):
-    """Would catch the seeds of the first horizon told for all."""
-    few, many = (made_up(monkeypatch, "fig04_epsilon", 10**4, seeds) for seeds in (3, 5))
-    assert common.seeds_of({10**4: [many], 10**5: [many]}) == "5 seeds"
-    told = "5 (T = 10⁴), 3 or 5 (T = 10⁵) seeds"
-    assert common.seeds_of({10**4: [many], 10**5: [many, few]}) == told

@@ -16,7 +16,6 @@ import xarray as xr
 
 import fmab_jax as fmab
 from benchmarks import gpu, kernels, launches, report, tpu, twins
-from experiments import __main__ as command
 from experiments import common, conditions, noises, pages, runs, theory_runs, worlds
 from experiments.verdicts import Measured
 from fmab_jax.algorithms.base import ALGORITHMS
@@ -145,26 +144,6 @@ def test_twins_say_what_was_measured():
     assert twins.PAGE.read_text("utf-8") == twins.page(json.loads(twins.RESULTS.read_text("utf-8")))
 
 
-def test_the_end_of_a_search_is_no_power():
-    """Would catch a share that is seen because half of the seeds have one regret, told as power."""
-    sizes = twins.Sizes(600, 20_000, 1e-6, False)
-    spread = 100.0 + np.arange(20_000) / 200.0
-    # All are larger by a share s: furthest apart at the largest regret, 200, by 2 s / (1 + s).
-    share = twins.least_difference(spread, sizes)
-    assert 2 * share / (1 + share) == pytest.approx(twins.least_distance(sizes), rel=1e-3)
-    assert twins.least_difference(np.where(spread < 150.0, 150.0, spread), sizes) is None
-    page = twins.page({"rows": ROW, "machine": "", "busy": False, "version": "x", "date": "x"})
-    assert "| 1 of 2 | – | 18 |" in page
-
-
-ROW = {
-    "demab: x": {
-        **{"agents": 2, "arms": 3, "horizon": 9, "twin": 600, "package": 20_000, "p": 1.0, "of": 2},
-        **{"difference": None, "distance": 0.18, "package_rate": 1.0, "twin_rate": 1.0},
-    }
-}
-
-
 def test_a_block_is_replaced_and_nothing_else():
     """Would catch text around a block that is lost, and a block that is not there."""
     page = "before\n<!-- written by python -m experiments pages: x -->\nold\n<!-- end -->\nafter"
@@ -270,27 +249,6 @@ def test_tables_of_speeds_have_their_units(tmp_path):
         assert path.read_text("utf-8") == wanted
 
 
-def test_kernels_are_told_beside_their_goals():
-    """Catches a goal in another row, counts in each other's columns, and a rival left out."""
-    row = {"cpu_us": 41.26, "compile_cpu_s": 4.96, "kernels": 201, "scalar": 8}
-    figures = {"agents alike": row, "agents alone": row | {"cpu_us": 2512.4}}
-    figures["KL-SE, T = 10^5"] = row
-    results = made_up_benchmarks() | {"cases": figures, "rivals": {"C": {"cpu_us": 2.5}}}
-    results["machine"] |= {"vectors": "AVX2", "commit": "c0ffee"}
-    lines = kernels.page(results).splitlines()
-    assert "Measured on x on x cores (x, AVX2), commit c0ffee, Python x" in lines[0]
-    assert "the best of 3 turns" in lines[0]
-    assert lines[4:8] == [
-        "| agents alike | 41.3 | 20 | 5.0 | 2.5 | 201 | 8 |",
-        "| agents alone | 2,512 | 2,000 | 5.0 |  | 201 | 8 |",
-        "| KL-SE, T = 10^5 | 41.3 |  | 5.0 |  | 201 | 8 |",
-        "| agents alike, C | 2.5 |  |  |  |  |  |",
-    ]
-    assert kernels.GOALS.keys() < kernels.CASES.keys()
-    turns = [{"cpu_us": 3.0, "compile_cpu_s": 5.0, "mean_regret": 7}, row | {"cpu_us": 4.0}]
-    assert kernels.take_best(turns) == {"cpu_us": 3.0, "compile_cpu_s": 4.96, "mean_regret": 7}
-
-
 def test_a_scalar_loop_is_told_from_a_vectorised_one():
     """Catches loops counted although they use vectors, or are none, or have no arithmetic."""
     loop = "  %i = phi i64 [ 0, %a ], [ %n, %b ]\n"
@@ -345,19 +303,6 @@ def test_every_smaller_number_is_shown(means, epsilon):
     assert theory_runs.shown(np.array([larger]), *means, epsilon)[0] < larger
 
 
-def test_the_first_number_that_is_not_shown_ends_the_search(monkeypatch):
-    """Would catch the largest number that is shown, though a smaller one is not."""
-    monkeypatch.setattr(theory_runs, "most", lambda *_: 1.0)
-
-    def shown(beta, *_):
-        return np.where((beta > 0.3) & (beta < 0.4), 0.0, 2.0 * np.asarray(beta))
-
-    monkeypatch.setattr(theory_runs, "shown", shown)
-    assert theory_runs.sixteen(0.1, 0.2, 1.0) == pytest.approx(0.3, rel=1e-3)
-    monkeypatch.setattr(theory_runs, "shown", lambda beta, *_: 2.0 * np.asarray(beta))
-    assert theory_runs.sixteen(0.1, 0.2, 1.0) == pytest.approx(1.0, rel=1e-3)
-
-
 def test_rows_are_those_of_their_runs():
     """Would catch another epsilon's runs, and rounds that the horizon has no room for."""
     lost = xr.DataArray([3, 5, 8], {"epsilon": list(theory_runs.EPSILONS)}, "epsilon")
@@ -406,9 +351,3 @@ def test_the_page_says_what_the_rows_say(tmp_path):
     # What is said of all is rounded down.
     assert "is at least 0.969 for 300 random pairs" in text and "median is at least 0.995." in text
     assert "is 1.03 at $\\varepsilon = 0.1$, 2.40 without noise." in text
-
-
-def test_the_runs_are_an_experiment_by_name():
-    """Would catch a command of docs/theory.md that does nothing."""
-    assert command.find_name("theory_runs") == "theory_runs"
-    assert theory_runs.horizons([10**4, 10**6]) == [10**5]
