@@ -22,8 +22,7 @@ from fmab_jax.parts import graphs
 BESIDES = (
     *(graphs.make, graphs.components, graphs.diameter),
     *(theory.bounds, theory.closed_form, theory.regret_curve, theory.epochs),
-    *(theory.pair_failure, theory.crossover_epsilon),
-    *(theory.lai_robbins, theory.private_lower_bound),
+    *(theory.pair_failure, theory.lai_robbins, theory.private_lower_bound),
     accountant.noise_epsilon,
 )
 PACKAGE = Path(fmab.__file__).parent

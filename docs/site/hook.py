@@ -242,8 +242,7 @@ _BY_HOME = {"analysis": "analysis", "sweeps": "sweeps", "plots": "plots", "repor
 _BESIDES = (
     *(f"parts.graphs.{name}" for name in ("make", "components", "diameter")),
     *(f"analysis.theory.{name}" for name in ("bounds", "closed_form", "regret_curve", "epochs")),
-    *(f"analysis.theory.{name}" for name in ("pair_failure", "crossover_epsilon")),
-    *(f"analysis.theory.{name}" for name in ("lai_robbins", "private_lower_bound")),
+    *(f"analysis.theory.{n}" for n in ("pair_failure", "lai_robbins", "private_lower_bound")),
 )
 _FULL = ("Problem", "Algorithm", "Elimination", "IndexPolicy", "Exchange", "Law")
 

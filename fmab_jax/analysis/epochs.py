@@ -161,48 +161,6 @@ def pair_failure(
     return min(1.0, rewards + float(tail.sum()) + remainder)
 
 
-def crossover_epsilon(
-    epoch: int, active: int, *, arms: int, reporting: int, horizon: int, ratio: float = 0.5
-) -> float:
-    """Returns the epsilon below which the noise, not the rewards, decides how long an epoch is.
-
-    The two terms of S(r) are equal, and so are the two of C(r) up to rounding, at
-    r Dt_r sqrt(2 log(8 K r^2 T)) / (sqrt(N) log(8 a r^2 T)). Below it S(r) is proportional to
-    1 / epsilon.
-
-    Args:
-        epoch: r = 1, 2, ...
-        active: a, in [1, arms].
-        arms: K.
-        reporting: N.
-        horizon: T, in slots.
-        ratio: Factor by which the target gap shrinks, in (0, 1].
-
-    Raises:
-        ValueError: If an argument is out of range.
-
-    Source:
-        Algorithm 1, line 4; section IV-C, "privacy-regret trade-off", with its constant.
-
-    Example:
-        At the paper's setting the noise decides no epoch where epsilon is 0.1 or more:
-
-        >>> from fmab_jax.analysis import theory
-        >>> setting = {"arms": 100, "reporting": 50, "horizon": 10**4}
-        >>> epochs = [(r, a) for r in range(1, 5) for a in (2, 100)]
-        >>> max(theory.crossover_epsilon(r, a, **setting) for r, a in epochs) < 0.034
-        True
-    """
-    r = count("epoch", epoch, 1, 10**5, "count epochs from 1")
-    K = count("arms", arms, 1, 10**6, "give the number of arms K")
-    a = count("active", active, 1, K, "give the number of active arms")
-    N = count("reporting", reporting, 1, 10**7, "give the number of reporting agents N")
-    T = count("horizon", horizon, 1, 10**12, "give the number of slots T")
-    rho = real("ratio", ratio, 0, 1, "1/2, or gap^(1/R)", open_low=True)
-    noise = r * rho**r * math.sqrt(2 * math.log(8 * K * r**2 * T))
-    return noise / (math.sqrt(N) * math.log(8 * a * r**2 * T))
-
-
 def plan_epochs(
     gaps: ArrayLike,
     reporting: int,

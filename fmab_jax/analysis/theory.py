@@ -26,7 +26,6 @@ from numpy.typing import ArrayLike
 
 from fmab_jax.analysis.epochs import Epochs as Epochs
 from fmab_jax.analysis.epochs import Schedule, plan_epochs
-from fmab_jax.analysis.epochs import crossover_epsilon as crossover_epsilon
 from fmab_jax.analysis.epochs import epochs as epochs
 from fmab_jax.analysis.epochs import lai_robbins as lai_robbins
 from fmab_jax.analysis.epochs import pair_failure as pair_failure

@@ -12,7 +12,6 @@ from oracle import elimination_probabilities
 from refusals import refuses
 
 import fmab_jax
-from fmab_jax.algorithms.families import schedule
 from fmab_jax.analysis import theory
 from fmab_jax.parts import exchanges as exchange
 
@@ -327,28 +326,6 @@ def test_closed_form_is_never_smaller():
         assert all(a <= b * (1 + 1e-9) for a, b in zip(*numbers, strict=True)), case
         assert list(sharp.links) == list(closed.links) == [meter.name for meter, _ in table.links]
         assert 0 <= sharp.regret <= table.agents * horizon * gaps.max() * (1 + 1e-12)
-
-
-@pytest.mark.parametrize(("epoch", "active", "ratio"), [(1, 10, 0.5), (4, 3, 0.5), (3, 7, 0.8)])
-def test_crossover_is_where_the_schedule_turns(epoch, active, ratio):
-    """Catches a crossover with a for K, without r, or with N^1.5: S(r) says where it is."""
-    import jax
-
-    numbers = dict(arms=10, reporting=4, horizon=10**9)
-    found = theory.crossover_epsilon(epoch, active, ratio=ratio, **numbers)
-    due = epoch * ratio**epoch * math.sqrt(2 * math.log(80 * epoch**2 * 1e9))
-    assert found == near(due / (2 * math.log(8 * active * epoch**2 * 1e9)))
-
-    def pulls(epsilon):
-        with jax.enable_x64(True):
-            f64 = jax.numpy.float64
-            common = {name: f64(value) for name, value in numbers.items()}
-            rest = f64(active), f64(epoch), f64(ratio**epoch)
-            setting = schedule.Setting(epsilon=f64(epsilon), **common)
-            return float(schedule.pulls_per_arm(*rest, setting))
-
-    free = pulls(math.inf)
-    assert pulls(found * 1.001) == free < pulls(found / 1.1) == pytest.approx(1.1 * free, abs=1.2)
 
 
 def test_agents_that_differ_and_only_some_report():
