@@ -40,7 +40,7 @@ from fmab_jax.sampling.shapes import (
 )
 
 
-class State(NamedTuple):
+class RunState(NamedTuple):
     """The state of a run between two epochs.
 
     Attributes:
@@ -134,11 +134,11 @@ class Accounts:
         """Returns the gap of an arm, or of several: [...]; [segment, ...] if means change."""
         return self.gaps[..., arm]
 
-    def start(self, memory: PyTree) -> State:
+    def start(self, memory: PyTree) -> RunState:
         """Returns the state before the first epoch (lines 1-2)."""
         zero_count, zero, zero_slots = jnp.int32(0), jnp.float64(0.0), jnp.int64(0)
         arms, ends = self.arms, self.ends
-        return State(
+        return RunState(
             number=zero_count,
             pulls=zero,
             slot=zero_slots,
@@ -157,19 +157,19 @@ class Accounts:
             messages=zero_slots if self.counts_messages else (),
         )
 
-    def is_spent(self, state: State) -> Truth:
+    def is_spent(self, state: RunState) -> Truth:
         """Tells whether the round budget R is spent."""
         return state.rounds.astype(jnp.float64) >= self.budget
 
-    def is_running(self, state: State) -> Truth:
+    def is_running(self, state: RunState) -> Truth:
         """Tells whether another epoch follows."""
         # With NaN the run would never end.
         has_time = (state.slot < self.last) & ~jnp.isnan(state.pulls)
         return has_time & (state.active > 1) & ~self.is_spent(state)
 
     def close_epoch(
-        self, state: State, epoch: Epoch, reduced: Arms
-    ) -> tuple[State, tuple[Line, ...]]:
+        self, state: RunState, epoch: Epoch, reduced: Arms
+    ) -> tuple[RunState, tuple[Line, ...]]:
         """Returns the state after an epoch and its wait, and the lines of its regret."""
         completed = epoch.fits & (epoch.end + self.wait <= self.horizon)
         rounds, reported = epoch.round_index, state.active.astype(jnp.int64)
@@ -201,8 +201,8 @@ class Accounts:
         ), lines
 
     def _explore(
-        self, state: State, epoch: Epoch, completed: Truth, rounds: Integer
-    ) -> tuple[State, tuple[Line, ...]]:
+        self, state: RunState, epoch: Epoch, completed: Truth, rounds: Integer
+    ) -> tuple[RunState, tuple[Line, ...]]:
         """Returns the state at an epoch's end: all agents play the arms in play in turn."""
         never, zero = jnp.int64(NEVER), jnp.zeros(state.gaps.shape)
         sent = self._list_messages(state, jnp.where(epoch.fits, epoch.end, never))
@@ -224,8 +224,8 @@ class Accounts:
         ), (line,)
 
     def _wait(
-        self, state: State, epoch: Epoch, completed: Truth, rounds: Integer, play: Array
-    ) -> tuple[State, Line]:
+        self, state: RunState, epoch: Epoch, completed: Truth, rounds: Integer, play: Array
+    ) -> tuple[RunState, Line]:
         """Returns the state after a wait, in which each agent plays the best arm of its own."""
         slot, never = state.slot, jnp.int64(NEVER)
         gap = self.gap_of(jnp.minimum(play, self.arms - 1))
@@ -243,16 +243,18 @@ class Accounts:
             accumulators=self._accumulate(state, lambda: stretch),
         ), line
 
-    def _accumulate(self, state: State, make_stretch: Callable[[], Stretch]) -> tuple[PyTree, ...]:
+    def _accumulate(
+        self, state: RunState, make_stretch: Callable[[], Stretch]
+    ) -> tuple[PyTree, ...]:
         """Returns the accumulators after a stretch of slots."""
         inputs = self.accumulators, state.accumulators, make_stretch, self.grid, self.ends
         return accumulate_segments(*inputs)
 
-    def _list_messages(self, state: State, slot: Integer) -> tuple[Integer, Integer] | tuple[()]:
+    def _list_messages(self, state: RunState, slot: Integer) -> tuple[Integer, Integer] | tuple[()]:
         """Returns the slot of a round's messages and their count so far, if they are counted."""
         return (slot, state.messages) if self.counts_messages else ()
 
-    def finish(self, state: State, curves: Curves) -> Outcome:
+    def finish(self, state: RunState, curves: Curves) -> Outcome:
         """Returns the outcome of a run, which plays the best arm to the end (lines 16-17)."""
         arms, never = self.arms, jnp.int64(NEVER)
         zero, gap = jnp.zeros(state.gaps.shape), self.gap_of(state.best_arm)
@@ -300,7 +302,7 @@ def power_of_two_above(gaps: Reals) -> Scalar:
     return jnp.ldexp(jnp.ones(()), jnp.frexp(jnp.max(gaps))[1])
 
 
-def count_messages(state: State, epoch: Epoch) -> State:
+def count_messages(state: RunState, epoch: Epoch) -> RunState:
     """Returns the state with the messages of a round, which report all arms in play."""
     messages = jnp.where(epoch.fits, epoch.attendance.messages, 0)
     reported = state.active.astype(jnp.int64) * messages

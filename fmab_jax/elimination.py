@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from fmab_jax.accounts import Accounts, State, power_of_two_above
+from fmab_jax.accounts import Accounts, RunState, power_of_two_above
 from fmab_jax.draws import Draws
 from fmab_jax.draws.base import Arms, map_constants
 from fmab_jax.equations import NUMBERS, Aggregate, Epoch, Equations
@@ -53,7 +53,7 @@ def run(
     of_active |= {"active_mask": "by_arm"} if trial.accumulators else {}
     accounts = map_trials(open_accounts)(trial, instance, grid, last)
 
-    def run_epoch(state: State, arms: Arms) -> tuple[State, Arms, tuple[Line, ...]]:
+    def run_epoch(state: RunState, arms: Arms) -> tuple[RunState, Arms, tuple[Line, ...]]:
         epoch = map_trials(plan_epoch)(trial, accounts, state, key)  # lines 3-5
         arms = layout.keep(arms, epoch.fits)
         # Lines 6-12.
@@ -67,7 +67,7 @@ def run(
         state, lines = map_trials(Accounts.close_epoch)(accounts, state, epoch, reduced | totals)
         return state, arms, lines
 
-    def count_active(state: State) -> Array:
+    def count_active(state: RunState) -> Array:
         return jnp.where(map_trials(Accounts.is_running)(accounts, state), state.active, 0)
 
     gap = accounts.gaps if accounts.ends is None else jnp.moveaxis(accounts.gaps, 1, 2)
@@ -104,7 +104,7 @@ def open_accounts(
     )
 
 
-def plan_epoch(trial: EliminationTrial, accounts: Accounts, state: State, key: Array) -> Epoch:
+def plan_epoch(trial: EliminationTrial, accounts: Accounts, state: RunState, key: Array) -> Epoch:
     """Plans the next epoch, before anything is drawn (lines 3-5)."""
     algorithm, draws, number = trial.algorithm, trial.draws, state.number + 1
     epoch = Epoch(
@@ -148,7 +148,7 @@ def plan_epoch(trial: EliminationTrial, accounts: Accounts, state: State, key: A
     return epoch._replace(radius=checked("radius", algorithm.radius(epoch), (), "f"))
 
 
-def split_epoch(epoch: Epoch, state: State, key: Array, ends: Ends) -> Epoch:
+def split_epoch(epoch: Epoch, state: RunState, key: Array, ends: Ends) -> Epoch:
     """Returns an epoch with its pulls in each segment.
 
     Agents play the active arms in turn. A turn that a change cuts belongs to the next segment.

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int
 from experiments.audit import events
 from experiments.audit.events import ARM, ARMS, Numbers, Stream
 from fmab_jax import elimination
-from fmab_jax.accounts import Accounts, State
+from fmab_jax.accounts import Accounts, RunState
 from fmab_jax.algorithms.base import Disclosure
 from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.draws import ByAgent, Draws
@@ -133,7 +133,9 @@ def _draw_messages(
     draws, arm = trial.draws, jnp.arange(ARMS, dtype=jnp.uint32)
     arms = {"alive": jnp.ones(ARMS, bool), "arm": arm, **draws.compute_constants(instance)}
 
-    def round_of(carry: tuple[State, Sums], added: Array) -> tuple[tuple[State, Sums], Messages]:
+    def round_of(
+        carry: tuple[RunState, Sums], added: Array
+    ) -> tuple[tuple[RunState, Sums], Messages]:
         state, before = carry
         epoch = elimination.plan_epoch(trial, accounts, state, key)
         epoch = epoch._replace(drawn=epoch.fresh)
@@ -151,7 +153,7 @@ def _draw_messages(
 
 def _start_run(
     trial: EliminationTrial, instance: Instance
-) -> tuple[EliminationTrial, Accounts, State]:
+) -> tuple[EliminationTrial, Accounts, RunState]:
     """Returns a trial with the values of an instance, its accounts, and its start."""
     trial = replace(trial, params=trial.algorithm.resolve_params(trial.params, instance))
     slots = jnp.zeros(0, jnp.int64)
@@ -174,7 +176,7 @@ def plan_rounds(trial: EliminationTrial, *, rounds: int) -> Schedule:
     """Returns the first rounds of a trial."""
     trial, accounts, start = _start_run(trial, make_instance(jnp.zeros(ARMS), ()))
 
-    def round_of(state: State, _: None) -> tuple[State, Schedule]:
+    def round_of(state: RunState, _: None) -> tuple[RunState, Schedule]:
         epoch = elimination.plan_epoch(trial, accounts, state, jax.random.key(0))
         state = state._replace(number=epoch.round_index, pulls=epoch.pulls)
         return state, Schedule(epoch.pulls, epoch.fresh, epoch.radius, epoch.scale)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fmab_jax.algorithms.families.graphs import OverGraph
+from fmab_jax.algorithms.families.over_graphs import OverGraph
 from fmab_jax.algorithms.families.paper import PaperWaiting
 
 

@@ -22,7 +22,7 @@ from fmab_jax.sampling.shapes import ArmPerRow, PerRowArm, Scalar
 PairPerArm = Float[Array, "agent 2 arm"]
 
 
-class State(NamedTuple):
+class DDUCBState(NamedTuple):
     """An agent's state: its own pulls, and pairs of sums of rewards and numbers of pulls.
 
     Attributes:
@@ -101,12 +101,12 @@ class DDUCB(Consensus):
         return params | {"stage": float(stage), "momentum": factor}
 
     @staticmethod
-    def init(rows: int, arms: int, slot: Slot, params: Params) -> State:
+    def init(rows: int, arms: int, slot: Slot, params: Params) -> DDUCBState:
         """Returns the state of agents that know nothing."""
-        return State(jnp.zeros((rows, arms)), *(jnp.zeros((rows, 2, arms)),) * 4)
+        return DDUCBState(jnp.zeros((rows, arms)), *(jnp.zeros((rows, 2, arms)),) * 4)
 
     @staticmethod
-    def choose(state: State, slot: Slot, params: Params) -> ArmPerRow:
+    def choose(state: DDUCBState, slot: Slot, params: Params) -> ArmPerRow:
         """Returns argmax s / n + sqrt(2 eta sigma^2 log t / (M n)); every arm once before."""
         stage, step = _locate_slot(slot, params)
         # The estimate covers the mixed stages; the agent adds its pulls of this stage.
@@ -119,8 +119,8 @@ class DDUCB(Consensus):
 
     @staticmethod
     def update(
-        state: State, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
-    ) -> State:
+        state: DDUCBState, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
+    ) -> DDUCBState:
         """Adds pulls and rewards; the first stage mixes the sums of every arm's first pull."""
         fresh = state.fresh + jnp.stack([rewards, pulls], axis=1)
         begins = slot.time == slot.arms
@@ -132,7 +132,7 @@ class DDUCB(Consensus):
         )
 
     @staticmethod
-    def communicate(state: State, slot: Slot, params: Params) -> State:
+    def communicate(state: DDUCBState, slot: Slot, params: Params) -> DDUCBState:
         """Mixes once; at the end of a stage the result joins the estimate."""
         stage, step = _locate_slot(slot, params)
         mixture = slot.mix(state.mixing, compute_weights(slot))

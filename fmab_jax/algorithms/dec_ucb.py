@@ -11,7 +11,7 @@ from fmab_jax.parts.networks import graph_parameter
 from fmab_jax.sampling.shapes import ArmPerRow, PerRowArm
 
 
-class State(NamedTuple):
+class DecUCBState(NamedTuple):
     """An agent's state, by arm.
 
     Attributes:
@@ -59,12 +59,12 @@ class DecUCB(Consensus):
     graph: object = graph_parameter("ring")
 
     @staticmethod
-    def init(rows: int, arms: int, slot: Slot, params: Params) -> State:
+    def init(rows: int, arms: int, slot: Slot, params: Params) -> DecUCBState:
         """Returns the state of agents that know nothing."""
-        return State(*(jnp.zeros((rows, arms)),) * 5)
+        return DecUCBState(*(jnp.zeros((rows, arms)),) * 5)
 
     @staticmethod
-    def choose(state: State, slot: Slot, params: Params) -> ArmPerRow:
+    def choose(state: DecUCBState, slot: Slot, params: Params) -> ArmPerRow:
         """Returns a random late arm, or the one of the largest index."""
         late = (state.pulls <= state.most - slot.arms) & (state.pulls > 0.0)
         random, any_late = draw_arm(late, slot.uniform(len(late))[:, 0])
@@ -78,14 +78,14 @@ class DecUCB(Consensus):
 
     @staticmethod
     def update(
-        state: State, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
-    ) -> State:
+        state: DecUCBState, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
+    ) -> DecUCBState:
         """Adds pulls and rewards; mixing starts from an arm's first reward."""
         n, sums = state.pulls + pulls, state.sums + rewards
         mean = sums / jnp.maximum(n, 1.0)
         change = mean - state.sums / jnp.maximum(state.pulls, 1.0)
         first = slot.time <= slot.arms
-        return State(
+        return DecUCBState(
             pulls=n,
             sums=sums,
             most=jnp.maximum(state.most, n),
@@ -94,7 +94,7 @@ class DecUCB(Consensus):
         )
 
     @staticmethod
-    def communicate(state: State, slot: Slot, params: Params) -> State:
+    def communicate(state: DecUCBState, slot: Slot, params: Params) -> DecUCBState:
         """Mixes means with Metropolis weights, and takes the largest counts."""
         is_neighbour = slot.neighbours >= 0
         neighbour = jnp.maximum(slot.neighbours, 0)

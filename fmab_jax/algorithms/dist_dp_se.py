@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import jax.numpy as jnp
 
-from fmab_jax.algorithms.families.messages import ForgettingElimination
+from fmab_jax.algorithms.families.noisy_messages import ForgettingElimination
 from fmab_jax.algorithms.families.private import list_secure_sum, list_shares
 from fmab_jax.equations import Epoch
 from fmab_jax.parameters import GROWTH, parameter

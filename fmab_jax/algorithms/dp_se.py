@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 
-from fmab_jax.algorithms.families.messages import ForgettingElimination
+from fmab_jax.algorithms.families.noisy_messages import ForgettingElimination
 from fmab_jax.equations import Epoch
 from fmab_jax.parts.exchanges import Exchange, alone
 from fmab_jax.sampling.shapes import Scalar

@@ -7,7 +7,13 @@ import jax.numpy as jnp
 from fmab_jax.algorithms.families import tree
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.algorithms.families.slots import Params, Slot, at, first_best
-from fmab_jax.algorithms.gossip_ucb import GossipUCB, State, choose_arm, radius_factor, update_state
+from fmab_jax.algorithms.gossip_ucb import (
+    GossipState,
+    GossipUCB,
+    choose_arm,
+    radius_factor,
+    update_state,
+)
 from fmab_jax.parameters import ViewKind
 from fmab_jax.parts.exchanges import Exchange, Viewer
 from fmab_jax.records.ledger import COMPUTED_HERE, Disclosure
@@ -74,7 +80,7 @@ class FedUCB(GossipUCB, Private):
         return (row._replace(members=size, observation="estimates and counts"),)
 
     @staticmethod
-    def choose(state: State, slot: Slot, params: Params) -> ArmPerRow:
+    def choose(state: GossipState, slot: Slot, params: Params) -> ArmPerRow:
         """Returns a random late arm, or the one of the largest upper bound (eq. 12)."""
         n, log, agents = jnp.maximum(state.pulls, 1.0), jnp.log(slot.time), slot.agents
         per_pull = jnp.log(slot.horizon) / (n * params["epsilon"])
@@ -85,8 +91,8 @@ class FedUCB(GossipUCB, Private):
 
     @staticmethod
     def update(
-        state: State, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
-    ) -> State:
+        state: GossipState, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
+    ) -> GossipState:
         """Adds pulls and rewards; the pulled arm's sum gets the noise of its blocks."""
         arm = first_best(pulls)
         noise = tree.draw_noise(slot, arm, at(state.pulls, arm) + 1.0, pulls.shape[1])

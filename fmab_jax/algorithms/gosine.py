@@ -14,7 +14,7 @@ from fmab_jax.parts.networks import graph_parameter
 from fmab_jax.sampling.shapes import ArmPerRow, PerRowArm, Truth, TruthPerRowArm
 
 
-class State(NamedTuple):
+class GosineState(NamedTuple):
     """An agent's state: its history, and the arms that it plays.
 
     Attributes:
@@ -76,42 +76,42 @@ class GosInE(Recommending):
         return exchange.on(PEER.name)
 
     @staticmethod
-    def init(rows: int, arms: int, slot: Slot, params: Params) -> State:
+    def init(rows: int, arms: int, slot: Slot, params: Params) -> GosineState:
         """Assigns consecutive arms: ceil(K/M) sticky ones from i ceil(K/M) on, then U and L."""
         count = jnp.ceil(arms / slot.agents).astype(jnp.int32)
         end = (jnp.arange(rows, dtype=jnp.int32) + 1) * count
         zeros = jnp.zeros((rows, arms))
         sticky = share_out(rows, arms, count)
-        return State(zeros, zeros, zeros, sticky, end % arms, (end + 1) % arms)
+        return GosineState(zeros, zeros, zeros, sticky, end % arms, (end + 1) % arms)
 
     @staticmethod
-    def in_play(state: State) -> TruthPerRowArm:
+    def in_play(state: GosineState) -> TruthPerRowArm:
         """Returns the sticky arms, U and L."""
         arm = jnp.arange(state.pulls.shape[1], dtype=jnp.int32)[None, :]
         return state.sticky | (arm == state.upper[:, None]) | (arm == state.lower[:, None])
 
     @staticmethod
-    def choose(state: State, slot: Slot, params: Params) -> ArmPerRow:
+    def choose(state: GosineState, slot: Slot, params: Params) -> ArmPerRow:
         """Returns argmax mean + sqrt(alpha log t / n) over the arms in play."""
         index = upper_bound(state.pulls, state.sums, params["alpha"] * jnp.log(slot.time))
         return first_best(jnp.where(GosInE.in_play(state), index, -jnp.inf))
 
     @staticmethod
     def update(
-        state: State, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
-    ) -> State:
+        state: GosineState, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
+    ) -> GosineState:
         """Adds pulls and rewards, in the whole run and in this phase."""
         after = IndexPolicy.update(state, pulls, rewards, slot, params)
         return after._replace(phase_pulls=state.phase_pulls + pulls)
 
     @staticmethod
-    def due(state: State, slot: Slot, params: Params) -> Truth:
+    def due(state: GosineState, slot: Slot, params: Params) -> Truth:
         """Tells whether t = j^3 for a whole j."""
         root = jnp.rint(jnp.cbrt(slot.time))
         return root * root * root == slot.time
 
     @staticmethod
-    def communicate(state: State, slot: Slot, params: Params) -> State:
+    def communicate(state: GosineState, slot: Slot, params: Params) -> GosineState:
         """Keeps the better of U and L as U; L becomes the neighbour's best arm, if it is new."""
         swap = at(state.phase_pulls, state.upper) < at(state.phase_pulls, state.lower)
         upper = jnp.where(swap, state.lower, state.upper)

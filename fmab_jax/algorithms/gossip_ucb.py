@@ -21,7 +21,7 @@ GOSSIP = Meter("gossip", "peer", True, "pairs that average estimates")
 COUNTS = Meter("counts", "peer", False, "edges that carry counts")
 
 
-class State(NamedTuple):
+class GossipState(NamedTuple):
     """An agent's state, by arm.
 
     Attributes:
@@ -102,26 +102,26 @@ class GossipUCB(OnGraph):
         return super().values(exchange, horizon) | {"scaled": float(self.radius == "scaled")}
 
     @staticmethod
-    def init(rows: int, arms: int, slot: Slot, params: Params) -> State:
+    def init(rows: int, arms: int, slot: Slot, params: Params) -> GossipState:
         """Returns the state of agents that know nothing."""
         zeros, zero = jnp.zeros((rows, arms)), jnp.zeros(rows)
-        return State(zeros, zeros, zeros, zeros, zeros, zero.astype(jnp.int32), zero)
+        return GossipState(zeros, zeros, zeros, zeros, zeros, zero.astype(jnp.int32), zero)
 
     @staticmethod
-    def choose(state: State, slot: Slot, params: Params) -> ArmPerRow:
+    def choose(state: GossipState, slot: Slot, params: Params) -> ArmPerRow:
         """Returns a random late arm, or the one of the largest v + sqrt(2 M log t / n) (eq. 11)."""
         width = 2.0 * radius_factor(slot, params) * jnp.log(slot.time)
         return choose_arm(state, jnp.sqrt(width / jnp.maximum(state.pulls, 1.0)), slot)
 
     @staticmethod
     def update(
-        state: State, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
-    ) -> State:
+        state: GossipState, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
+    ) -> GossipState:
         """Adds pulls and rewards; an arm's first reward is the first estimate."""
         return update_state(state, pulls, state.sums + rewards, jnp.zeros(pulls.shape[0]), slot)
 
     @staticmethod
-    def communicate(state: State, slot: Slot, params: Params) -> State:
+    def communicate(state: GossipState, slot: Slot, params: Params) -> GossipState:
         """Averages one pair, adds changes of means, and takes the largest counts of neighbours."""
         is_neighbour = slot.neighbours >= 0
         neighbour = jnp.maximum(slot.neighbours, 0)
@@ -149,7 +149,7 @@ def radius_factor(slot: Slot, params: Params) -> Scalar:
     return jnp.where(params["scaled"] > 0.0, 1.0, slot.agents)
 
 
-def compare_counts(state: State, slot: Slot) -> PerRowArm:
+def compare_counts(state: GossipState, slot: Slot) -> PerRowArm:
     """Returns the largest of an agent's own pulls and the estimates of all its neighbours."""
     is_neighbour = slot.neighbours >= 0
     real = jnp.arange(is_neighbour.shape[0], dtype=jnp.float64) < slot.agents
@@ -167,7 +167,7 @@ def compare_counts(state: State, slot: Slot) -> PerRowArm:
     return lax.cond(is_incomplete, compare_neighbours, compare_all, None)
 
 
-def choose_arm(state: State, radius: PerRowArm, slot: Slot) -> ArmPerRow:
+def choose_arm(state: GossipState, radius: PerRowArm, slot: Slot) -> ArmPerRow:
     """Returns a random arm that is over M pulls late, else the arm of the largest bound."""
     late = state.pulls < state.most - slot.agents
     random, any_late = draw_arm(late, slot.uniform(late.shape[0])[:, 0])
@@ -176,14 +176,14 @@ def choose_arm(state: State, radius: PerRowArm, slot: Slot) -> ArmPerRow:
 
 
 def update_state(
-    state: State, pulls: PerRowArm, sums: PerRowArm, noise: PerRow, slot: Slot
-) -> State:
+    state: GossipState, pulls: PerRowArm, sums: PerRowArm, noise: PerRow, slot: Slot
+) -> GossipState:
     """Returns the state after a slot, with noise on the sum of the pulled arm."""
     n, first = state.pulls + pulls, slot.time <= slot.arms
     arm = first_best(pulls)
     own_mean = (at(sums, arm) + noise) / at(n, arm)
     mean = jnp.where(pulls > 0.0, own_mean[:, None], state.mean)
-    return State(
+    return GossipState(
         pulls=n,
         sums=sums,
         mean=mean,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fmab_jax.algorithms.families.graphs import OverComponents
+from fmab_jax.algorithms.families.over_graphs import OverComponents
 from fmab_jax.algorithms.families.paper import PaperWaiting
 from fmab_jax.parameters import Choice, parameter
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from fmab_jax.algorithms.families.likelihood import LikelihoodElimination
-from fmab_jax.algorithms.families.messages import participation_parameter
+from fmab_jax.algorithms.families.noisy_messages import participation_parameter
 from fmab_jax.algorithms.families.private import list_secure_sum, list_shares, secure_parameter
 from fmab_jax.errors import refuse
 from fmab_jax.parameters import Flag, parameter

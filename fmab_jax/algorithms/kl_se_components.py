@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from fmab_jax.algorithms.families.graphs import OverComponents
 from fmab_jax.algorithms.families.likelihood import LikelihoodElimination
+from fmab_jax.algorithms.families.over_graphs import OverComponents
 
 
 @dataclass(frozen=True)

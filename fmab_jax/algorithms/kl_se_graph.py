@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from fmab_jax.algorithms.families.graphs import OverGraph
 from fmab_jax.algorithms.families.likelihood import LikelihoodElimination
+from fmab_jax.algorithms.families.over_graphs import OverGraph
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ CLOSE = 1e-9
 """Tolerance of divergences and bounds; arms that are closer tie."""
 
 
-class State(NamedTuple):
+class KLUCBState(NamedTuple):
     """A row's state, by arm.
 
     Attributes:
@@ -62,12 +62,12 @@ class KLUCB(Pooled):
     pooled: bool = pooled_parameter()
 
     @staticmethod
-    def init(rows: int, arms: int, slot: Slot, params: Params) -> State:
+    def init(rows: int, arms: int, slot: Slot, params: Params) -> KLUCBState:
         """Returns the state of agents that know nothing."""
-        return State(*(jnp.zeros((rows, arms)),) * 3)
+        return KLUCBState(*(jnp.zeros((rows, arms)),) * 3)
 
     @staticmethod
-    def choose(state: State, slot: Slot, params: Params) -> ArmPerRow:
+    def choose(state: KLUCBState, slot: Slot, params: Params) -> ArmPerRow:
         """Returns argmax q; arms that were never pulled come first."""
         log = jnp.log(slot.sharing * slot.time)
         width = log + arrays.rounded(params["constant"] * jnp.log(jnp.maximum(log, 1.0)))
@@ -77,8 +77,8 @@ class KLUCB(Pooled):
 
     @staticmethod
     def update(
-        state: State, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
-    ) -> State:
+        state: KLUCBState, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
+    ) -> KLUCBState:
         """Adds pulls and rewards; recomputes the certainty of the pulled arm alone."""
         n, sums = state.pulls + pulls, state.sums + rewards
         mask = pulls > 0.0
@@ -87,10 +87,10 @@ class KLUCB(Pooled):
         count = jnp.maximum(at(n, arm), 1.0)
         mean = jnp.clip(at(sums, arm) / count, 0.0, 1.0)
         certainty = count * (_xlogy(mean, mean) + _xlogy(1.0 - mean, 1.0 - mean))
-        return State(n, sums, jnp.where(mask, certainty[:, None], state.certainty))
+        return KLUCBState(n, sums, jnp.where(mask, certainty[:, None], state.certainty))
 
 
-def _find_best(state: State, width: Scalar) -> ArmPerRow:
+def _find_best(state: KLUCBState, width: Scalar) -> ArmPerRow:
     """Returns the arm of the largest q in each row; the lowest where several tie.
 
     Only a few candidates need Newton's method: at a candidate's q, an arm has a larger q if

@@ -13,7 +13,7 @@ from fmab_jax.parts.networks import graph_parameter
 from fmab_jax.sampling.shapes import ArmPerRow, PerRow, PerRowArm, Truth, TruthPerRowArm
 
 
-class State(NamedTuple):
+class LCCState(NamedTuple):
     """An agent's state in an epoch, and the arms that it plays.
 
     Attributes:
@@ -82,26 +82,26 @@ class LCCUCB(Recommending):
         return {"degree": float(degree), "sub_epochs": float(max(1, graphs.diameter(graph)))}
 
     @staticmethod
-    def init(rows: int, arms: int, slot: Slot, params: Params) -> State:
+    def init(rows: int, arms: int, slot: Slot, params: Params) -> LCCState:
         """Assigns ceil(K/M) consecutive arms to each agent."""
         count = jnp.ceil(slot.arms / slot.agents).astype(jnp.int32)
         zeros, sticky = jnp.zeros((rows, arms)), share_out(rows, arms, count)
-        return State(zeros, zeros, sticky, zeros > 0.0, jnp.zeros(rows))
+        return LCCState(zeros, zeros, sticky, zeros > 0.0, jnp.zeros(rows))
 
     @staticmethod
-    def in_play(state: State) -> TruthPerRowArm:
+    def in_play(state: LCCState) -> TruthPerRowArm:
         """Returns the agent's own arms and the recommended ones."""
         return state.sticky | state.recommended
 
     @staticmethod
-    def choose(state: State, slot: Slot, params: Params) -> ArmPerRow:
+    def choose(state: LCCState, slot: Slot, params: Params) -> ArmPerRow:
         """Returns argmax mean + sqrt(2 log t / n), with the data of this epoch."""
         width = 2.0 * jnp.log(slot.time - state.start)[:, None]
         index = upper_bound(state.pulls, state.sums, width)
         return first_best(jnp.where(LCCUCB.in_play(state), index, -jnp.inf))
 
     @staticmethod
-    def due(state: State, slot: Slot, params: Params) -> Truth:
+    def due(state: LCCState, slot: Slot, params: Params) -> Truth:
         """Tells whether a sub-epoch is over: D (2^j - 1) + d 2^j times K' (K' + 1) slots."""
         most = jnp.ceil(slot.arms / slot.agents) + params["degree"]
         units = slot.time / (most * (most + 1.0))
@@ -113,7 +113,7 @@ class LCCUCB(Recommending):
         return (into == jnp.floor(into)) & (into >= 1.0)
 
     @staticmethod
-    def communicate(state: State, slot: Slot, params: Params) -> State:
+    def communicate(state: LCCState, slot: Slot, params: Params) -> LCCState:
         """Adopts the recommended arms, and forgets all rewards."""
         rows, arms = state.pulls.shape
         arm = jnp.arange(arms, dtype=jnp.int32)
@@ -126,4 +126,6 @@ class LCCUCB(Recommending):
             # An agent hears all others, and not itself.
             voices = jnp.sum(message, axis=0, dtype=jnp.int32)[None, :] - message.astype(jnp.int32)
             recommended = voices > 0
-        return State(zeros, zeros, state.sticky, recommended, jnp.full_like(state.start, slot.time))
+        return LCCState(
+            zeros, zeros, state.sticky, recommended, jnp.full_like(state.start, slot.time)
+        )

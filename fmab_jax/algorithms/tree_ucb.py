@@ -16,7 +16,7 @@ from fmab_jax.sampling.arrays import rounded
 from fmab_jax.sampling.shapes import ArmPerRow, PerRowArm
 
 
-class State(NamedTuple):
+class TreeState(NamedTuple):
     """An agent's state, by arm.
 
     Attributes:
@@ -78,12 +78,12 @@ class TreeUCB(Private, IndexPolicy):
         return (self.make_row(why, source=self.source),)
 
     @staticmethod
-    def init(rows: int, arms: int, slot: Slot, params: Params) -> State:
+    def init(rows: int, arms: int, slot: Slot, params: Params) -> TreeState:
         """Returns the state of agents that know nothing."""
-        return State(*(jnp.zeros((rows, arms)),) * 3)
+        return TreeState(*(jnp.zeros((rows, arms)),) * 3)
 
     @staticmethod
-    def choose(state: State, slot: Slot, params: Params) -> ArmPerRow:
+    def choose(state: TreeState, slot: Slot, params: Params) -> ArmPerRow:
         """Returns the arm of the largest index, which is infinite before the first pull."""
         # epsilon_0 of one arm's tree
         epsilon = params["epsilon"] / jnp.where(params["split"] > 0.0, slot.arms, 1.0)
@@ -97,8 +97,8 @@ class TreeUCB(Private, IndexPolicy):
 
     @staticmethod
     def update(
-        state: State, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
-    ) -> State:
+        state: TreeState, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
+    ) -> TreeState:
         """Adds pulls and rewards; the pulled arm's sum gets the noise of its blocks."""
         after = IndexPolicy.update(state, pulls, rewards, slot, params)
         arm = first_best(pulls)

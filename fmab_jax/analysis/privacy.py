@@ -24,7 +24,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.algorithms.base import Algorithm, coalition_of, ledger_of
-from fmab_jax.algorithms.families.messages import NoisyMessages
+from fmab_jax.algorithms.families.noisy_messages import NoisyMessages
 from fmab_jax.analysis.accountant import DELTA, check_delta, epsilon_at, leak_terms
 from fmab_jax.analysis.accountant import laplace_sum_epsilon as laplace_sum_epsilon
 from fmab_jax.analysis.words import read_ledgers, write_label, write_number

@@ -14,7 +14,7 @@ import numpy as np
 
 from fmab_jax.algorithms.base import ALGORITHMS, Algorithm
 from fmab_jax.algorithms.families.likelihood import LikelihoodElimination
-from fmab_jax.algorithms.families.messages import NoisyMessages
+from fmab_jax.algorithms.families.noisy_messages import NoisyMessages
 from fmab_jax.algorithms.families.paper import PaperElimination
 from fmab_jax.analysis import theory
 from fmab_jax.analysis.epochs import pair_failure, plan_epochs

@@ -18,7 +18,7 @@ from test_equations import slot_of
 import fmab_jax as fmab
 from fmab_jax.algorithms.families import index
 from fmab_jax.algorithms.families.index import IndexPolicy
-from fmab_jax.algorithms.gosine import State
+from fmab_jax.algorithms.gosine import GosineState
 from fmab_jax.parts.exchanges import server
 from fmab_jax.run import batches, compilation, configs
 from fmab_jax.sampling import keys
@@ -190,7 +190,7 @@ def test_phases_of_gosine_end_at_cubes():
     slots = np.unique(np.concatenate([cubes, cubes + 1, cubes[1:] - 1]))
     with jax.enable_x64(True):
         none, slot = jnp.zeros((1, 1)), slot_of(1)
-        state = State(none, none, none, none > 0, none[0].astype(int), none[0].astype(int))
+        state = GosineState(none, none, none, none > 0, none[0].astype(int), none[0].astype(int))
 
         def due(number):
             now = slot._replace(number=number, time=number.astype(float))

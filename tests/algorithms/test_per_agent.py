@@ -17,7 +17,7 @@ from sizes import SMALL
 import fmab_jax as fmab
 from experiments.audit import audit
 from fmab_jax import elimination
-from fmab_jax.algorithms.families.messages import NoisyMessages
+from fmab_jax.algorithms.families.noisy_messages import NoisyMessages
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.cli.main import main
 from fmab_jax.draws import ByAgent, Groups, OnReport, SplitArms, choose

@@ -216,10 +216,10 @@ class EpisodesTrial(Trial):
         """Runs one seed; arguments as in `Trial.run`."""
         horizon, agents = jnp.asarray(self.horizon), jnp.asarray(self.agents)
         if self.shared:
-            return _Seed(self, instance, grid, key, horizon, agents).run()
+            return _EpisodeLoop(self, instance, grid, key, horizon, agents).run()
 
         def run_agent(instance: Instance, key: Array, last: Array) -> Outcome:
-            return _Seed(self, instance, grid, key, last, jnp.ones_like(agents)).run()
+            return _EpisodeLoop(self, instance, grid, key, last, jnp.ones_like(agents)).run()
 
         outcomes = jax.vmap(run_agent)(
             *alone.split_agents(instance, key, self.padded_agents, agents, horizon)
@@ -229,7 +229,7 @@ class EpisodesTrial(Trial):
         )
 
 
-class _Run(NamedTuple):
+class _EpisodeState(NamedTuple):
     """The state between episodes, and the curves up to its slot."""
 
     state: State
@@ -242,7 +242,7 @@ class _Run(NamedTuple):
     accumulators: tuple[object, ...] = ()
 
 
-class _Seed(NamedTuple):
+class _EpisodeLoop(NamedTuple):
     """One seed of all agents together, or of one agent.
 
     Attributes:
@@ -286,7 +286,7 @@ class _Seed(NamedTuple):
             ),
         )
 
-    def play_first(self) -> _Run:
+    def play_first(self) -> _EpisodeState:
         """Plays every arm once, in order."""
         trial, gaps, grid = self.trial, self.instance.gaps, self.grid
         arms = len(gaps)
@@ -315,7 +315,7 @@ class _Seed(NamedTuple):
                 return accumulate(trial.accumulators, accumulators, stretch, grid), None
 
             accumulators, _ = lax.scan(add_slot, accumulators, jnp.arange(arms, dtype=jnp.int32))
-        return _Run(
+        return _EpisodeState(
             state=pick(whole, after, state),
             number=jnp.int32(1),
             slot=until,
@@ -326,7 +326,7 @@ class _Seed(NamedTuple):
             accumulators=accumulators,
         )
 
-    def play(self, run: _Run) -> _Run:
+    def play(self, run: _EpisodeState) -> _EpisodeState:
         """Plays one episode; the policy learns nothing from one that the horizon cuts."""
         trial, grid, last, segments = self.trial, self.grid, self.last, self.instance.segments
         gaps, ends = self.instance.gaps, None
@@ -359,7 +359,7 @@ class _Seed(NamedTuple):
         rate = self.sharing * gap
         rounds = run.rounds + (whole & trial.shared).astype(jnp.int32)
         stretch = partial(self.make_stretch, run.slot, until, arm, gap)
-        return _Run(
+        return _EpisodeState(
             state=pick(whole, after, run.state),
             number=number,
             slot=until,

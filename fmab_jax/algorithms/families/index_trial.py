@@ -116,10 +116,10 @@ class IndexTrial(Trial):
 
     def run(self, instance: Instance, grid: Grid, key: Array) -> Outcome:
         """Runs one seed; arguments as in `Trial.run`."""
-        return _Seed(self, instance, grid, key).run()
+        return _SlotLoop(self, instance, grid, key).run()
 
 
-class _Run(NamedTuple):
+class _BlockState(NamedTuple):
     """The state between blocks of slots, and the curves up to the block."""
 
     state: State
@@ -132,7 +132,7 @@ class _Run(NamedTuple):
     messages_curve: Grid | None = None
 
 
-class _Seed(NamedTuple):
+class _SlotLoop(NamedTuple):
     trial: IndexTrial
     instance: Instance
     grid: Grid
@@ -148,7 +148,7 @@ class _Seed(NamedTuple):
         state = trial.algorithm.init(trial.rows, arms, start, trial.params)
         accumulators = start_accumulators(trial.accumulators, trial.rows, arms, self.grid)
         counts = jnp.int32(0), blank, blank.astype(jnp.int32)
-        run = _Run(state, jnp.float64(0.0), *counts, accumulators)
+        run = _BlockState(state, jnp.float64(0.0), *counts, accumulators)
         if trial.counts_messages:
             zero = jnp.int64(0)
             run = run._replace(messages=zero, messages_curve=blank.astype(jnp.int64))
@@ -215,7 +215,7 @@ class _Seed(NamedTuple):
     def _list_agents(self) -> UInt32[Array, " agent"]:
         return jnp.arange(self.trial.padded_agents, dtype=jnp.uint32)
 
-    def play_block(self, block: Integer, run: _Run) -> _Run:
+    def play_block(self, block: Integer, run: _BlockState) -> _BlockState:
         """Plays a block of slots, then records those of the grid."""
         trial, grid = self.trial, self.grid
         before = block.astype(jnp.int64) * _BLOCK
@@ -386,7 +386,7 @@ def _mask_agents(trial: IndexTrial) -> Bool[Array, " agent"]:
     return jnp.arange(trial.padded_agents, dtype=jnp.float64) < trial.agents
 
 
-def _build_outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
+def _build_outcome(trial: IndexTrial, instance: Instance, run: _BlockState) -> Outcome:
     shape = trial.rows, instance.gaps.shape[0]
     reports = run.rounds.astype(jnp.int64) if run.messages is None else run.messages
     outcome = Outcome(

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
-from fmab_jax.algorithms.families.messages import NoisyMessages, rounds_parameter
+from fmab_jax.algorithms.families.noisy_messages import NoisyMessages, rounds_parameter
 from fmab_jax.algorithms.families.private import epsilon_parameter, failure_parameter
 from fmab_jax.equations import Aggregate, Epoch
 from fmab_jax.parameters import GROWTH, UNSET, Unset, Whole, parameter

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 from fmab_jax.algorithms.families import schedule
-from fmab_jax.algorithms.families.messages import NoisyMessages, rounds_parameter
+from fmab_jax.algorithms.families.noisy_messages import NoisyMessages, rounds_parameter
 from fmab_jax.algorithms.families.private import MAX_EPSILON
 from fmab_jax.elimination import EliminationTrial
 from fmab_jax.equations import Epoch

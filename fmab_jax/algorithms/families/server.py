@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fmab_jax.algorithms.families.messages import NoisyMessages, participation_parameter
+from fmab_jax.algorithms.families.noisy_messages import NoisyMessages, participation_parameter
 from fmab_jax.parameters import Real, parameter
 from fmab_jax.parts.exchanges import Exchange, server
 from fmab_jax.sampling.shapes import Record
