@@ -24,12 +24,12 @@ from fmab_jax.layouts import choose
 from fmab_jax.parts import alone
 from fmab_jax.parts.instances import Instance
 from fmab_jax.parts.outputs import Accumulator
-from fmab_jax.parts.trials import Outcome, Trial, checked
+from fmab_jax.parts.trials import Outcome, Trial
 from fmab_jax.sampling import arrays, keys
 from fmab_jax.sampling.curves import Line, start_curves
 from fmab_jax.sampling.distinct import map_distinct
 from fmab_jax.sampling.segments import Ends, reward_keys
-from fmab_jax.sampling.shapes import STATIC, Integer, PyTree, Reals, Scalar
+from fmab_jax.sampling.shapes import STATIC, Integer, PyTree, Reals, Scalar, checked
 
 
 def run(

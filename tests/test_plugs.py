@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import statistics
@@ -712,18 +711,6 @@ def test_classes_that_a_function_makes_are_told_apart_by_what_they_hold():
     assert hashes[0] == hashes[2] and len(set(hashes)) == 4
 
 
-def test_an_output_of_version_03_keeps_its_identity(tmp_path):
-    """Would catch stores of an output of one's own that no version reads any more."""
-    text = "def last(record):\n    return record['regret'][:, -1] * 2.0\n"
-    (tmp_path / "mine.py").write_text(text, encoding="utf-8")
-    last = plugins.imported(tmp_path / "mine.py").last
-    code = last.__code__
-    words = f"{code.co_code.hex()} {code.co_names} {[repr(x) for x in code.co_consts]}"
-    stated = f"{'facts'!r}['None']{words}['None']{text}"
-    assert plugins.code_digest("facts", last) == hashlib.sha256(stated.encode()).hexdigest()[:12]
-    forget_helpers()
-
-
 def test_a_folder_without_init_is_found(tmp_path):
     """Would catch a module that counts, and that the plug-in then cannot import."""
     (tmp_path / "fmab_test_folder").mkdir()
@@ -776,19 +763,3 @@ def test_what_a_typed_output_reads_counts(monkeypatch, function):
         options = {"agents": 2, "arms": 2, "outputs": [names["OUTPUT"]]}
         made.append(Study(fmab.cdp_mab(1.0), horizon=50, seeds=2, **options).points[0].hash)
     assert made[0] == made[2] != made[1]
-
-
-def test_a_constant_in_code_without_source_counts(monkeypatch):
-    """Would catch a class typed into a session that is taken for an earlier one."""
-    result = []
-    monkeypatch.setitem(sys.modules, "typed_in", ModuleType("typed_in"))
-    for constant in (0.25, 0.5, 0.25):
-        names = {"__name__": "typed_in"}
-        exec(
-            "import dataclasses, fmab_jax\n@dataclasses.dataclass(frozen=True)\n"
-            "class Mine(fmab_jax.IndexPolicy):\n    name = 'mine'\n    width: float = 1.0\n"
-            f"    @staticmethod\n    def choose(state, slot, params):\n        return {constant}\n",
-            names,
-        )
-        result.append(plugins.source_digest(names["Mine"]))
-    assert result[0] == result[2] != result[1]

@@ -113,17 +113,10 @@ _FIXED: dict[str, Callable[[int], nx.Graph]] = {
 
 def _degree(degree: int, agents: int, field: str, name: str) -> int:
     """Returns the degree, refused unless a connected graph of this degree on M nodes exists."""
-    if agents <= 2:
-        low, nearest = agents - 1, agents - 1
-    else:
-        low, nearest = 2, min(max(degree, 2), agents - 1)
-        nearest -= nearest * agents % 2
-    if degree != nearest:
-        allowed = (
-            f"regular-D with a degree D in [{low}, {agents - 1}] and an even D x agents "
-            f"(agents={agents!r})"
-        )
-        refuse(field, name, allowed, f"the nearest is regular-{nearest}")
+    low = min(2, agents - 1)
+    if not low <= degree < agents or degree * agents % 2:
+        allowed = f"regular-D with a degree D in [{low}, {agents - 1}] and an even D x agents"
+        refuse(field, name, allowed, f"choose another D for {agents:,} agents")
     return degree
 
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
-from jax.typing import ArrayLike
 from jaxtyping import Array
 
+from fmab_jax.parts.instances import Instance
+from fmab_jax.parts.outputs import Accumulator
 from fmab_jax.sampling.shapes import Curve, Grid, Integer, Reals, Scalar
-
-if TYPE_CHECKING:
-    from fmab_jax.parts.instances import Instance
-    from fmab_jax.parts.outputs import Accumulator
 
 
 class Outcome(NamedTuple):
@@ -118,23 +114,3 @@ class Trial:
     def elements(self) -> int:
         """Returns how many (agent, arm) elements the loop holds for one seed."""
         raise NotImplementedError
-
-
-def checked(function: str, value: ArrayLike, shape: tuple[int, ...], kinds: str) -> Array:
-    """Returns the result of an algorithm's function as an array; checks it while it is traced.
-
-    Args:
-        function: Name of the function.
-        value: Its result.
-        shape: Required shape.
-        kinds: NumPy's letters of the allowed types.
-
-    Raises:
-        TypeError: If it has another shape or type.
-    """
-    array = jnp.asarray(value)
-    if array.shape != shape or array.dtype.kind not in kinds:
-        kind = {"f": "a real number", "b": "true or false", "iu": "a whole number"}[kinds]
-        result = f"{function} returns {array.dtype} of shape {array.shape}"
-        raise TypeError(f"{result}, not {kind} of shape {shape}")
-    return array

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 from fmab_jax.errors import choice, count, flag, real, refuse
 from fmab_jax.parameters import VIEWS, ViewKind
 from fmab_jax.parts.exchanges import Exchange, Viewer
 from fmab_jax.parts.exchanges.table import check_viewer
+from fmab_jax.parts.mechanisms import Mechanism
+from fmab_jax.parts.mechanisms.bits import RandomBits
 
 COMPUTED_HERE = "own computation"
 """Source of a row that no paper states."""
@@ -26,25 +28,8 @@ _OBSERVATIONS = {
 }
 
 
-@runtime_checkable
-class HidingLaw(Protocol):
-    """A law of noise, as an accountant asks for it: a mechanism, or random bits."""
-
-    @property
-    def nested(self) -> bool:
-        """As `fmab_jax.parts.mechanisms.Mechanism.nested`."""
-
-    def text(self) -> str:
-        """Returns the text that names the law."""
-
-    def epsilon(self, scale: float, count: int, delta: float) -> float:
-        """Returns the epsilon of a sum of noises, up to delta; infinity for no bound."""
-
-    def zcdp(self, scale: float, count: int) -> float:
-        """Returns rho of zero-concentrated privacy; infinity for no bound."""
-
-    def gdp(self, scale: float, count: int) -> float:
-        """Returns mu of Gaussian differential privacy; infinity for no bound."""
+HidingLaw = Mechanism | RandomBits
+"""A law of noise, as an accountant asks for it."""
 
 
 class Noise(NamedTuple):

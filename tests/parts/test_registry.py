@@ -100,17 +100,6 @@ def test_the_file_of_a_plugin_is_no_name_of_its_parts(monkeypatch):
     refuses("algorithm='two_of_mine': must be one of", ALGORITHMS.find, "two_of_mine")
 
 
-def test_edited_noise_of_a_name_is_another_configuration():
-    """Would catch a store that gives trials of the noise before an edit for those after it."""
-    hashes, epsilons = [], []
-    for claim in ("1.0", "2.0", "1.0"):
-        Path("mine.py").write_text(PLUGIN.replace("return 1.0", f"return {claim}"), "utf-8")
-        load_plugin("mine.py")
-        hashes.append(Study("cdp", epsilon=1.0, mechanism="loud", **SMALL).points[0].hash)
-        epsilons.append(MECHANISMS.parse("loud", "mechanism").epsilon(1.0, 1, 0.0))
-    assert hashes[0] == hashes[2] != hashes[1] and epsilons == [1.0, 2.0, 1.0]
-
-
 def test_a_class_that_is_typed_again_replaces_the_one_before():
     """Would catch a ledger that asks a class as a notebook had it before an edit."""
     for claim in (1.0, 2.0):

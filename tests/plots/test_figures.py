@@ -100,7 +100,7 @@ def test_no_noise_stands_behind_a_break_of_the_axis(epsilons):
 def test_a_map_shows_the_table_with_numbers_in_its_cells():
     """Would catch a transposed or flipped map, numbers of other cells, or a cell made up."""
     frame = table(epsilon=[1.0, 0.1, math.inf], graph=GRAPHS, lost=20)
-    frame = frame.drop(index=14)  # no noise, preferential-2
+    frame = frame.drop(index=14)  # no noise, regular-4
     figure = plot_heat(frame, "epsilon", "graph")
     axes, bar = figure.axes
     order = [0.1, 1.0, math.inf]

@@ -35,12 +35,12 @@ from fmab_jax.parts.outputs.output import (
     start_accumulators,
 )
 from fmab_jax.parts.rewards import Law
-from fmab_jax.parts.trials import Outcome, Trial, checked
+from fmab_jax.parts.trials import Outcome, Trial
 from fmab_jax.records.problem import Problem
 from fmab_jax.sampling import arrays, keys, laplace
 from fmab_jax.sampling.curves import extend, step
 from fmab_jax.sampling.segments import find_segment, grow, overlap, reward_keys
-from fmab_jax.sampling.shapes import STATIC, Curve, Grid, Integer, PerArm, Scalar
+from fmab_jax.sampling.shapes import STATIC, Curve, Grid, Integer, PerArm, Scalar, checked
 
 
 class Episode(NamedTuple):

@@ -22,7 +22,7 @@ from fmab_jax.parts.outputs.output import (
 )
 from fmab_jax.parts.presences import BoundPresence, cut_neighbours
 from fmab_jax.parts.rewards import Law
-from fmab_jax.parts.trials import Outcome, Trial, checked
+from fmab_jax.parts.trials import Outcome, Trial
 from fmab_jax.sampling import arrays, keys
 from fmab_jax.sampling.loops import anywhere, largest, store_once
 from fmab_jax.sampling.segments import find_segment
@@ -36,6 +36,7 @@ from fmab_jax.sampling.shapes import (
     PyTree,
     Scalar,
     TruthPerAgent,
+    checked,
 )
 
 if TYPE_CHECKING:

@@ -11,11 +11,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from fmab_jax.parts.registry import replace_fields
-from fmab_jax.parts.trials import checked
 from fmab_jax.parts.worlds.world import World
 from fmab_jax.sampling import arrays, keys
 from fmab_jax.sampling.loops import store_once
-from fmab_jax.sampling.shapes import Integer, PerArm, PerRowArm
+from fmab_jax.sampling.shapes import Integer, PerArm, PerRowArm, checked
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from fmab_jax.parts.registry import Variant
-from fmab_jax.parts.trials import checked
 from fmab_jax.sampling.keys import Words
 from fmab_jax.sampling.segments import Ends
-from fmab_jax.sampling.shapes import Integer, PerArm
+from fmab_jax.sampling.shapes import Integer, PerArm, checked
 
 
 @dataclass(frozen=True)
