@@ -132,21 +132,8 @@ def test_the_world_of_the_page_runs_as_it_stands(tmp_path, monkeypatch, capsys):
     assert (one.regret.values == data.regret.isel(world=2).values).all()
     assert (data.regret.isel(world=0) != data.regret.isel(world=1)).any()
     assert json.loads(one.attrs["settings"])["world"] == "world seasons:2,0.9"
-    sizes = "--agents 4 --arms 3 --horizon 1e3 --seeds 4"
-    words = f"sweep ucb1 --plugin seasons.py --world none seasons:2,0.9 {sizes} --out t"
-    assert main([*words.split(), "--save-study", "study.toml"]) == 0
-    assert 'world = ["none", "seasons:2,0.9"]' in Path("study.toml").read_text("utf-8")
-    assert main("sweep study.toml --plugin seasons.py --out u".split()) == 0
-    again = fmab.open_sweep("u").regret.values
-    assert (again == data.regret.isel(world=[0, 2]).values).all()
-    words = f"run ucb1 --plugin seasons.py --world seasons:3,0.7 {sizes} --out r"
-    assert main(words.split()) == 0 and Path("r.png").exists()
-    assert "world seasons:3,0.7" in Path("r.txt").read_text("utf-8")
-    table = fmab.final_table(fmab.load("r.nc"))
-    assert "best_arm_lost" not in table and "worse_arm_played" in table
     kept = fmab.sweep("ucb1", **problem, **run, world="seasons", keep="summary")
     assert "best_arm_lost" not in kept and "worse_arm_played" in kept
-    assert main(["list"]) == 0 and "drifting[:CHANGES][,SHARE]" in capsys.readouterr().out
     assert main("bounds cdp --world drifting --epsilon 1".split()) == 2
     assert "no theorem covers means that change" in capsys.readouterr().err
 
@@ -175,17 +162,6 @@ def test_the_presence_of_the_page_runs_as_it_stands(tmp_path, monkeypatch, capsy
     one = fmab.simulate(fmab.kl_se(1), alone, **run)
     assert (one.regret.values == data.regret.isel(presence=2).values).all()
     assert json.loads(one.attrs["settings"])["presence"] == "presence outages:0.6"
-    sizes = "--epsilon 1 --agents 4 --arms 3 --horizon 1e3 --seeds 4"
-    words = f"sweep kl_se --plugin outages.py --presence none outages:0.6 {sizes} --out t"
-    assert main([*words.split(), "--save-study", "study.toml"]) == 0
-    assert 'presence = ["none", "outages:0.6"]' in Path("study.toml").read_text("utf-8")
-    assert main("sweep study.toml --plugin outages.py --out u".split()) == 0
-    again = fmab.open_sweep("u").regret.values
-    assert (again == data.regret.isel(presence=[0, 2]).values).all()
-    words = f"run kl_se --plugin outages.py --presence outages:0.6,2 {sizes} --out r"
-    assert main(words.split()) == 0 and Path("r.png").exists()
-    assert "presence outages:0.6" in Path("r.txt").read_text("utf-8")
-    assert main(["list"]) == 0 and "outages[:PROBABILITY][,SITES]" in capsys.readouterr().out
     words = "ledger kl_se --epsilon 1 --plugin outages.py --presence outages"
     assert main(words.split()) == 0 and "agents may be absent" in capsys.readouterr().out
 
