@@ -15,6 +15,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from fmab_jax import machine
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis.bands import student_critical
 from fmab_jax.analysis.budgets import find_tail, read_spending
@@ -125,7 +126,7 @@ class Runs:
         self._compile_times: list[float] = []
         self._gaps: dict[int, np.ndarray] = {}
         self._least: dict[int, np.ndarray] = {}
-        self._compilers = ThreadPoolExecutor(max(2, resources.cores() // 2))
+        self._compilers = ThreadPoolExecutor(max(2, machine.cores() // 2))
         self._runner = ThreadPoolExecutor(1)
         self._compilations: dict[Program, Future[None]] = {}
         self._tails: dict[int, Tail] = {}

@@ -28,7 +28,7 @@ from fmab_jax.files import check_path, refuse_taken, whole_file
 from fmab_jax.plots import captions, frames, saving
 from fmab_jax.plots.lines import plot_parameter
 from fmab_jax.plots.over_time import plot_runs, split_runs
-from fmab_jax.run.attributes import LONGEST, json_attr
+from fmab_jax.run.attributes import json_attr
 from fmab_jax.sweeps import study_file
 from fmab_jax.sweeps.results import read
 
@@ -37,6 +37,8 @@ Sources = _Source | Sequence[_Source] | Mapping[str, _Source]
 
 # Configurations and comparisons of one report.
 _MOST_CELLS, _MOST_COMPARED = 1000, 40
+# Letters of the heading.
+_MOST_LETTERS = 1000
 # Curves that one picture can tell apart; pictures of a grid of three parameters or more.
 _MOST_CURVES, _MOST_PANELS = 8, 4
 
@@ -86,9 +88,9 @@ def write_report(
     """
     path = check_out(out, overwrite)
     if title is not None and (
-        not isinstance(title, str) or not title.strip() or len(title) > LONGEST
+        not isinstance(title, str) or not title.strip() or len(title) > _MOST_LETTERS
     ):
-        refuse("title", title, f"a text of at most {LONGEST:,} letters", "shorten it")
+        refuse("title", title, f"a text of at most {_MOST_LETTERS:,} letters", "shorten it")
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
     results = {label: check_result(data) for label, data in read_results(sources).items()}
     number = sum(data.seeds.size for data in results.values())

@@ -8,9 +8,6 @@ import xarray as xr
 
 from fmab_jax.sampling.shapes import Record
 
-LONGEST = 1000
-"""Largest number of letters of a heading."""
-
 
 def json_attr(data: xr.Dataset, name: str) -> Record:
     """Returns the value of an attribute in JSON; {} if it is missing."""

@@ -8,7 +8,7 @@ depend on its configuration and its seed alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
 from typing import NamedTuple
 
 import jax
@@ -95,21 +95,18 @@ def _run_batches(
     if len(firsts) <= 1:
         yield run_batch(0)
         return
-    starts = iter(firsts)
     with ThreadPoolExecutor(lanes) as pool:
-        # No more batches than threads, so that the batch size bounds memory.
         running: set[Future[tuple[int, Outcome]]] = set()
         try:
-            while True:
-                for start in starts:
-                    running.add(pool.submit(run_batch, start))
-                    if len(running) > lanes:
-                        break
-                if not running:
-                    return
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield future.result()
+            for start in firsts:
+                # Few batches besides those that run, so that the batch size bounds memory.
+                if len(running) > lanes:
+                    done, running = wait(running, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        yield future.result()
+                running.add(pool.submit(run_batch, start))
+            for future in as_completed(running):
+                yield future.result()
         finally:
             for future in running:
                 future.cancel()

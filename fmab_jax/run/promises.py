@@ -23,7 +23,7 @@ from jaxtyping import Array
 from fmab_jax.algorithms.base import Algorithm, ledger_of, privacy_of
 from fmab_jax.errors import Refusal, count, refuse
 from fmab_jax.parts.exchanges import Exchange
-from fmab_jax.parts.outputs import OF_FIXED_ARMS, Accumulator
+from fmab_jax.parts.outputs import FIELDS, OF_FIXED_ARMS, Accumulator
 from fmab_jax.parts.plugins import errors_as
 from fmab_jax.parts.trials import Outcome
 
@@ -144,22 +144,16 @@ def check_outcome(
     """
     if not isinstance(outcome, Outcome):
         raise_breach(name, "outcome", f"a {type(outcome).__name__}")
-    over_time = ("regret", "waiting_regret", "rounds_by", "messages_by")
-    optional = (
-        "waiting_regret",
-        "messages_by",
-        *(OF_FIXED_ARMS if has_contexts else ("agents_lost",)),
-    )
-    for field, value in outcome._asdict().items():
-        if field == "accumulator_values" or (value is None and field in optional):
+    optional = OF_FIXED_ARMS if has_contexts else ("agents_lost",)
+    for field, (dtype, over_time) in FIELDS.items():
+        value = getattr(outcome, field)
+        if value is None and field in ("waiting_regret", "messages_by", *optional):
             continue
-        shape = (points,) if field in over_time else ()
-        actual = np.shape(value)
+        shape, actual = (points,) if over_time else (), np.shape(value)
         if actual != shape:
             raise_breach(name, "outcome", f"{field} of shape {actual} in place of {shape}")
-        whole = field not in ("regret", "waiting_regret", "final_gap")
         kind = jnp.result_type(value)
-        if kind.kind not in ("iu" if whole else "f"):
+        if kind.kind not in ("f" if dtype.kind == "f" else "iu"):
             raise_breach(name, "outcome", f"{field} of type {kind}")
     if set(outcome.accumulator_values or {}) != {accumulator.name for accumulator in accumulators}:
         raise_breach(name, "outcome", "accumulators other than those that were asked for")

@@ -11,9 +11,7 @@ import jax
 
 from fmab_jax import __version__
 from fmab_jax.errors import count, refuse
-from fmab_jax.machine import available_bytes as available_bytes
-from fmab_jax.machine import cores as cores
-from fmab_jax.machine import suggest_more_memory as suggest_more_memory
+from fmab_jax.machine import available_bytes, cores
 
 MAX_SEEDS = 10**8
 # Array elements per device: they fill an accelerator, or fit into the cache of a core.

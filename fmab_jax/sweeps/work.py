@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
-from fmab_jax.run import compilation, resources
+from fmab_jax import machine
+from fmab_jax.run import compilation
 from fmab_jax.run.compilation import Sizes
 from fmab_jax.run.configs import Program
 from fmab_jax.sampling.shapes import Record
@@ -90,7 +91,7 @@ class BlockRunner:
 
     def _compute_locally(self, blocks: list[Block], progress: Progress) -> _Chunks:
         """Computes blocks in order in this process; yields them with their arrays."""
-        groups, cores = self.layout.jobs(blocks, self.batch, self.room), resources.cores()
+        groups, cores = self.layout.jobs(blocks, self.batch, self.room), machine.cores()
         # The largest program first, since it may not fit.
         groups.sort(key=lambda jobs: -jobs[0][1].configs[0].elements)
         firsts = [jobs[0][1] for jobs in groups]
