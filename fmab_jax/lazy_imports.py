@@ -20,12 +20,7 @@ if TYPE_CHECKING:
 else:
     nx = _LazyModule("networkx")
 
-__all__ = ["hide_packages", "is_graph", "nx"]
-
-
-def is_graph(value: object) -> bool:
-    """Returns whether a value is a networkx graph, without importing networkx."""
-    return "networkx" in sys.modules and isinstance(value, nx.Graph)
+__all__ = ["hide_packages", "nx"]
 
 
 def hide_packages(*names: str) -> None:

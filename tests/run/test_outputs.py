@@ -44,8 +44,6 @@ def made(name, **more):
 LOOPS = [
     *(("cdp", {}), ("cdp", {"participation": 0.5}), ("cdp", {"rounds": 1}), ("ddp", {})),
     *(("single", {}), ("ucb1", {}), ("ucb1", {"pooled": True}), ("dp_imed", {"secure": True})),
-    # Agents that split the arms.
-    ("kl_se", {"split": True}),
 ]
 CASES = LOOPS + [(name, {}) for name in ALGORITHMS.shipped if (name, {}) not in LOOPS]
 
@@ -277,6 +275,14 @@ def test_memory_of_accumulators_is_told():
     assert alike.accumulator_bytes == 8 * 100
     extra_bytes = with_it.curve_bytes - plain.curve_bytes
     assert extra_bytes == 8 * 52 * 100
+
+
+def test_pulls_are_counted_where_agents_share_the_arms_out():
+    """Would catch an output of zeros where the loop adds up one agent of all."""
+    problem = fmab.Problem.uniform(**sizes.SMALL)
+    shared = fmab.kl_se(1.0, split=True)
+    data = fmab.simulate(shared, problem, 100, 2, outputs=["pulls"])
+    assert data.pulls.sum("arm").values.tolist() == pytest.approx([400, 400])
 
 
 @pytest.mark.parametrize("pooled", [False, True])

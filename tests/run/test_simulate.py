@@ -86,24 +86,27 @@ ROOMY = {
 }
 
 
+def run_batch(config, seeds, rows=None):
+    """Returns the outcome of one batch of seeds of a configuration."""
+    trials = batches.Trials([config], np.zeros(seeds, np.int32), range(seeds), 0)
+    ((_, outcome),) = batches.run_trials(trials, seeds, (jax.devices()[0],), rows=rows)
+    return outcome
+
+
 @pytest.mark.parametrize("path", quick.only(ROOMY))
 @pytest.mark.as_users_have_it
 def test_rows_of_padding_change_no_bit(path):
     """Would catch a row of padding that draws, is heard, weighs, plays or is counted."""
     algorithm, problem = ROOMY[path]
     programs, result = set(), []
-    for room in (11, 37):
-        config = configs.bind(algorithm, problem, 20_000, times=10, padded_agents=room)
+    for rows in (11, 37):
+        config = configs.bind(algorithm, problem, 20_000, times=10, padded_agents=rows)
         programs.add(config.program)
-        work = batches.Trials([config], np.zeros(20, np.int32), range(20), 0)
-        collected = batches.TrialResults(20, config.points)
-        for start, outcome in batches.run_trials(work, 32, (jax.devices()[0],)):
-            collected.put(start, outcome)
-        result.append(collected.gather())
-    # Each room is a program of its own: there was something to pad.
+        result.append(run_batch(config, 32))
+    # Each number of rows is a program of its own: there was something to pad.
     assert len(programs) == 2
-    assert len(set(result[0]["regret"][:, -1])) > 5
-    plain, padded = ({n: v.tobytes() for n, v in item.items()} for item in result)
+    assert len(set(result[0].regret[:, -1])) > 5
+    plain, padded = ([x.tobytes() for x in jax.tree.leaves(outcome)] for outcome in result)
     assert plain == padded
 
 
@@ -316,10 +319,7 @@ def test_a_configuration_alone_has_the_bits_that_it_has_among_others(name):
     product, and which is none where trials are of several configurations."""
     algorithm, problem = ALONE_OR_NOT[name]
     config = configs.bind(algorithm, problem, 3000, times=10)
-    work = batches.Trials([config], np.zeros(64, np.int32), range(64), 0)
-    one, eight = (
-        dict(batches.run_trials(work, 64, (jax.devices()[0],), rows=rows))[0] for rows in (1, 8)
-    )
+    one, eight = (run_batch(config, 64, rows) for rows in (1, 8))
     assert len(set(one.regret[:, -1])) > 5
     jax.tree.map(np.testing.assert_array_equal, one, eight)
 
