@@ -277,7 +277,7 @@ def test_memory_of_accumulators_is_told():
     assert extra_bytes == 8 * 52 * 100
 
 
-def test_pulls_are_counted_where_agents_share_the_arms_out():
+def test_pulls_are_counted_where_agents_split_the_arms():
     """Would catch an output of zeros where the loop adds up one agent of all."""
     problem = fmab.Problem.uniform(**sizes.SMALL)
     shared = fmab.kl_se(1.0, split=True)
