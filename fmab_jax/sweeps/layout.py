@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fmab_jax import machine
 from fmab_jax.parts.outputs import Reduce
-from fmab_jax.run import resources
 from fmab_jax.run.compilation import count_table_rows
 from fmab_jax.run.configs import Config, Program
 from fmab_jax.sweeps.blocks import Job
@@ -147,7 +147,7 @@ class Layout:
             disk_bytes=0 if store is None else disk,
             free_bytes=0 if store is None else _free_bytes(store),
             memory_bytes=self._memory_bytes(todo, None if store is not None else disk),
-            available_bytes=resources.available_bytes(),
+            available_bytes=machine.available_bytes(),
         )
 
     def _memory_bytes(self, todo: Sequence[Block], kept_bytes: int | None) -> int:
