@@ -71,13 +71,35 @@ def check_algorithm(
         refuse("reference", reference, "a function, or None", "see help(fmab_jax.check_algorithm)")
     devices = checked_devices(None)
     _check_value(algorithm)
+    config = bind(algorithm, problem, horizon)
+    with refuse_errors(type(problem.world)):
+        check_world(config.bound, horizon, 0, np.arange(_WORLD_SEEDS))
+    _check_bits(algorithm, problem, horizon, seeds, devices)
+    check_numbers(problem.rewards)
+    unchecked = {} if len(devices) > 1 else {"devices": " There is one device here."}
+    if reference is not None:
+        _check_law(algorithm, problem, horizon, reference, runs, devices)
+    else:
+        unchecked["law"] = " There is no reference."
+    return [
+        f"{'not checked' if name in unchecked else 'kept'}: {text}{unchecked.get(name, '')}"
+        for name, text in PROMISES.items()
+    ]
+
+
+def _check_bits(
+    algorithm: Algorithm,
+    problem: Problem,
+    horizon: int,
+    seeds: int,
+    devices: tuple[jax.Device, ...],
+) -> None:
+    """Checks a run of every slot, and that other runs of the same seeds have the same bits."""
     bound, run = partial(bind, algorithm, problem, horizon), partial(_run_seeds, seeds)
     same = partial(_check_same, algorithm)
     # Every slot, which also shows that regret is exact wherever it is recorded.
-    slots, one_device = np.arange(horizon + 1), tuple(devices[:1])
+    slots, one_device = np.arange(horizon + 1), devices[:1]
     config, padded = bound(times=slots), pad_agents(problem.agents)
-    with refuse_errors(type(problem.world)):
-        check_world(config.bound, horizon, 0, np.arange(_WORLD_SEEDS))
     whole = run([config], 8, one_device)
     _check_at_most(algorithm, whole, config)
     compilation.compile_program.cache_clear()
@@ -88,30 +110,17 @@ def check_algorithm(
     same("batch", whole, run([config], 32, one_device))
     # A neighbour of the same program ends sooner; without one, it is the same trial.
     short = slots * max(1, horizon // 3) // horizon
+    exchange, end = config.exchange, int(short[-1])
     neighbour = config._replace(
-        trial=algorithm.bind(
-            problem, int(short[-1]), exchange=config.exchange, padded_agents=padded
-        ),
+        trial=algorithm.bind(problem, end, exchange=exchange, padded_agents=padded),
         grid=np.pad(short, (0, len(config.grid) - len(short)), mode="edge"),
     )
     neighbour = neighbour if neighbour.program == config.program else config
     mixed = run([config, neighbour], 8, one_device)
     same("batch", *jax.tree.map(lambda rows: rows[::2], (whole, mixed)))
     same("padding", whole, run([bound(times=slots, padded_agents=4 * padded)], 8, one_device))
-    unchecked = {}
     if len(devices) > 1:
-        same("devices", whole, run([config], 8 * len(devices), tuple(devices)))
-    else:
-        unchecked["devices"] = " There is one device here."
-    check_numbers(problem.rewards)
-    if reference is not None:
-        _check_law(algorithm, problem, horizon, reference, runs, devices)
-    else:
-        unchecked["law"] = " There is no reference."
-    return [
-        f"{'not checked' if name in unchecked else 'kept'}: {text}{unchecked.get(name, '')}"
-        for name, text in PROMISES.items()
-    ]
+        same("devices", whole, run([config], 8 * len(devices), devices))
 
 
 def _run_seeds(

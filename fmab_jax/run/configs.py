@@ -107,10 +107,9 @@ class Config(NamedTuple):
     def result_bytes(self) -> int:
         """Bytes of one seed's results: series of regret, rounds and links, and a few numbers."""
         series = 8 + 4 + 8 * self.trial.waits
-        output_bytes = (
-            sum(self.bytes_of(output.dims) for output in self.outputs) + self.accumulator_bytes
-        )
-        return self.points * (series + 8 * len(self.exchange.links)) + 40 + output_bytes
+        output_bytes = sum(self.bytes_of(output.dims) for output in self.outputs)
+        series_bytes = self.points * (series + 8 * len(self.exchange.links))
+        return series_bytes + 40 + output_bytes + self.accumulator_bytes
 
     @property
     def curve_bytes(self) -> int:
@@ -212,12 +211,8 @@ def bind(
     flag("sum_agents", sum_agents)
     if horizon * problem.agents > MAX_TRIALS:
         limit = MAX_TRIALS // problem.agents
-        refuse(
-            "horizon",
-            horizon,
-            f"at most {limit:,} with {format_quantity(problem.agents, 'agent')}",
-            remedy,
-        )
+        allowed = f"at most {limit:,} with {format_quantity(problem.agents, 'agent')}"
+        refuse("horizon", horizon, allowed, remedy)
     grid = time_grid(horizon, times, spacing)
     exchange = build_exchange(algorithm, problem.agents)
     promises.check_statements(algorithm, exchange, problem.arms)
@@ -231,15 +226,9 @@ def bind(
         if not isinstance(trial, Trial):
             name, remedy = f"{type(algorithm).__name__}.bind", "derive the trial's class from it"
             refuse(name, type(trial).__name__, "a fmab_jax.parts.trials.Trial", remedy)
-        allowed = f"left out with {algorithm.title or algorithm.name}"
-        if problem.world is not None and not trial.follows_worlds:
-            refuse("world", problem.world.text(), allowed, "its loop takes means as constant")
-        if problem.presence is not None and not trial.follows_presences:
-            refuse("presence", problem.presence.text(), allowed, "its loop hears every agent")
-        if isinstance(problem.world, ContextualWorld) and not trial.reads_contexts:
-            remedy = "only index policies act slot by slot, such as ucb1"
-            refuse("world", problem.world.text(), allowed, remedy)
-        trial = attach_accumulators(trial, outputs, algorithm.title or algorithm.name)
+        title = algorithm.title or algorithm.name
+        _check_abilities(trial, problem, title)
+        trial = attach_accumulators(trial, outputs, title)
         # A trial of many agents takes longer to run than to compile.
         few = trial.elements() * problem.arms <= _FEW_ELEMENTS
         use_fast_compile = fast_compile and few and trial.brief
@@ -250,6 +239,18 @@ def bind(
     return Config(algorithm, problem, exchange, horizon, trial, arrays, *fields)
 
 
+def _check_abilities(trial: Trial, problem: Problem, title: str) -> None:
+    """Refuses a world or a presence that the loop of an algorithm cannot follow."""
+    world, presence, allowed = problem.world, problem.presence, f"left out with {title}"
+    if world is not None and not trial.follows_worlds:
+        refuse("world", world.text(), allowed, "its loop takes means as constant")
+    if presence is not None and not trial.follows_presences:
+        refuse("presence", presence.text(), allowed, "its loop hears every agent")
+    if isinstance(world, ContextualWorld) and not trial.reads_contexts:
+        remedy = "only index policies act slot by slot, such as ucb1"
+        refuse("world", world.text(), allowed, remedy)
+
+
 def check_counts(config: Config, platform: str) -> None:
     """Refuses a horizon whose rewards a TPU could not count.
 
@@ -258,10 +259,9 @@ def check_counts(config: Config, platform: str) -> None:
     """
     agents = config.problem.agents
     if platform == "tpu" and config.horizon * agents > _TPU_COUNTS:
-        allowed = (
-            f"at most {_TPU_COUNTS // agents:,} with {format_quantity(agents, 'agent')} on a TPU"
-        )
-        refuse("horizon", config.horizon, allowed, "use a processor or a GPU, which have float64")
+        allowed = f"at most {_TPU_COUNTS // agents:,} with {format_quantity(agents, 'agent')}"
+        remedy = "use a processor or a GPU, which have float64"
+        refuse("horizon", config.horizon, f"{allowed} on a TPU", remedy)
 
 
 def check_types(algorithm: object, problem: object) -> None:
