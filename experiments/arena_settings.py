@@ -241,7 +241,7 @@ def _row(setting: Setting, data: xr.Dataset) -> dict[str, Any]:
         "setting": setting.what,
         "T": write_count(data.time.values[-1]),
         "seeds": data.sizes["seed"],
-        "leak ε": costs.write_leak(costs.read_cost(data)) or "not said",
+        "leak ε": costs.write_leak(costs.read_exposure(data)) or "not said",
         "regret of": of,
         "regret at T": common.interval(regret),
         "links at T": common.interval(links),

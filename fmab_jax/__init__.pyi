@@ -44,7 +44,6 @@ from fmab_jax.analysis.overview import overview as overview
 from fmab_jax.analysis.overview import show as show
 from fmab_jax.analysis.privacy import privacy_ledger as privacy_ledger
 from fmab_jax.analysis.tables import add_leaks as add_leaks
-from fmab_jax.analysis.tables import final_table as final_table
 from fmab_jax.analysis.tables import table as table
 from fmab_jax.parameters import parameter as parameter
 from fmab_jax.parts.exchanges import Exchange as Exchange

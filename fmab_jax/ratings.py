@@ -18,9 +18,9 @@ from scipy.cluster.vq import ClusterError, kmeans2
 
 from fmab_jax.errors import array_of, choice, count, describe_error, did_you_mean, real, refuse
 from fmab_jax.files import check_path, refuse_taken, whole_file
+from fmab_jax.means_files import MAX_CELLS
 from fmab_jax.parts.rewards import checked_levels
 from fmab_jax.records.problem import Problem
-from fmab_jax.tables import MAX_CELLS
 
 __all__ = ["ObservedRatings", "from_table"]
 

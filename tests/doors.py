@@ -171,7 +171,6 @@ def bases():
         "Study": {"algorithm": "cdp", "problem": PROBLEM, "horizon": 50, "seeds": 2, "epsilon": 1},
         "until_precise": {"relative": 0.1},
         "open_sweep": {"path": "store"},
-        "final_table": {"data": DATA},
         "table": {"data": DATA},
         "add_leaks": {"data": DATA},
         "overview": {"data": DATA},
@@ -250,12 +249,7 @@ BY_NAME = {
     ],
     "ddp_mab": [(partial(fmab.ddp_mab, 1.0), "private_waiting")],
     "hdp_mab": [(partial(fmab.hdp_mab, 1.0), "weights")],
-    "overview": [
-        (
-            partial(fmab.overview, data=WHOLE),
-            "data level server_price sort where columns descending",
-        )
-    ],
+    "overview": [(partial(fmab.overview, data=WHOLE), "data level server_price")],
     "sweep": [
         (swept, "algorithm problem epsilon participation horizon seeds schedule_gap root_seed"),
         (swept, "times spacing sum_agents keep store chunk batch devices progress"),
@@ -266,7 +260,6 @@ BY_NAME = {
         (partial(swept, keep="summary"), "until"),
         (partial(swept, store="there"), "worker allow_changes"),
     ],
-    "final_table": [(partial(fmab.final_table, WHOLE), "level peer_price")],
     "table": [(partial(fmab.table, WHOLE), "level server_price peer_price")],
 }
 BY_NAME |= {
@@ -324,7 +317,6 @@ DOORS = {
     "write_report(overwrite)": lambda v: fmab.write_report(
         WHOLE, f"{next(NUMBERS)}.html", overwrite=v
     ),
-    "final_table(data)": fmab.final_table,
     "table(data)": fmab.table,
     "plot_runs({'a': run})": lambda v: fmab.plot_runs({"a": v}),
     "write_report(sources)": lambda v: fmab.write_report(v, f"{next(NUMBERS)}.html"),

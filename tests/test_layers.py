@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[1] / "fmab_jax"
 
 # Rooms from the ground up, each a folder or a module. The loop lies below the algorithms in it.
 ROOMS = (
-    *("errors", "lazy_imports", "parameters", "files", "tables", "machine"),
+    *("errors", "lazy_imports", "parameters", "files", "machine", "means_files"),
     *("sampling", "parts", "records", "ratings", "equations", "draws", "layouts", "accounts"),
     *("elimination", "algorithms", "run", "analysis", "sweeps", "planning", "plots", "reports"),
     "cli",

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 
 import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float, Num
-
-from fmab_jax.analysis.words import write_short
 
 BUDGETS: tuple[str, ...] = ("links", "numbers", "bits")
 """What a run spends, and what a plan has budgets of."""
@@ -65,14 +62,6 @@ def find_tail(
     return float(values[np.searchsorted(counts.cumsum(), rank, "right")]), float(
         values[counts > 0].max()
     )
-
-
-def write_cells(rows: Sequence[Mapping[str, float]]) -> tuple[list[str], list[list[str]]]:
-    """Returns headings, in two lines, and cells of those of `COLUMNS` that some row has."""
-    known = [{n: x for n, x in row.items() if math.isfinite(x)} for row in rows]
-    names = [name for name in COLUMNS if any(name in row for row in known)]
-    cells = [[write_short(row[name]) if name in row else "" for name in names] for row in known]
-    return [name.replace("_", "\n").replace("p95", "95 %") for name in names], cells
 
 
 def list_columns(data: xr.Dataset) -> list[str]:

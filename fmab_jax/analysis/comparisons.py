@@ -21,16 +21,16 @@ import xarray as xr
 from fmab_jax.analysis import questions, summary, words
 from fmab_jax.analysis.bands import fieller, student_critical
 from fmab_jax.analysis.budgets import summarise_runs
-from fmab_jax.analysis.costs import read_cost
-from fmab_jax.analysis.overview import find_places
+from fmab_jax.analysis.checks import check_result
+from fmab_jax.analysis.conditions import find_places
+from fmab_jax.analysis.costs import Cost, read_exposure
 from fmab_jax.analysis.questions import list_differences, write_label
-from fmab_jax.analysis.statements import Comparison, Participant, Question
-from fmab_jax.analysis.tables import check_result
+from fmab_jax.analysis.statements import Comparison
 from fmab_jax.errors import real, refuse
 from fmab_jax.sampling.shapes import Record
 
 
-class _Run(NamedTuple):
+class _Regret(NamedTuple):
     """Regret of one configuration at T."""
 
     data: xr.Dataset
@@ -126,8 +126,8 @@ def compare_all(
     Args:
         data: The results of a sweep, or runs of one configuration by their labels.
         level: Confidence level of each interval, in (0, 1).
-        where: Conditions of the configurations to compare, such as "links_max <= 400", as in
-            `overview`. p-values do not account for conditions on regret.
+        where: Conditions of the configurations of a sweep to compare, such as "links_max <= 400",
+            in the words of pandas' ``query``. p-values do not account for conditions on regret.
 
     Returns:
         Comparisons; none where there is one configuration of a question only, or where seeds are
@@ -150,11 +150,7 @@ def compare_all(
     if not isinstance(data, Mapping) or isinstance(data, xr.Dataset) or not data:
         allowed = "the results of a sweep, or runs by label"
         refuse("data", type(data).__name__, allowed, "write {'label': data}")
-    runs = {str(label): run for label, run in data.items() if not where or find_places(run, where)}
-    comparisons, has_unlike = compare_runs(runs, level)
-    if has_unlike:
-        warnings.warn(questions.DIFFERENT_QUESTIONS, stacklevel=2)
-    return comparisons
+    return adjust_p_values(_compare_labelled(data, level))
 
 
 def adjust_p_values(comparisons: Sequence[Comparison]) -> list[Comparison]:
@@ -169,38 +165,27 @@ def adjust_p_values(comparisons: Sequence[Comparison]) -> list[Comparison]:
     adjusted = list(comparisons)
     for rank, place in enumerate(sorted(range(number), key=lambda i: comparisons[i].p_value)):
         largest = max(largest, min(1.0, (number - rank) * comparisons[place].p_value))
-        adjusted[place] = replace(comparisons[place], adjusted=largest, together=number)
+        adjusted[place] = replace(comparisons[place], adjusted=largest)
     return adjusted
 
 
-def compare_runs(runs: Mapping[str, xr.Dataset], level: float) -> tuple[list[Comparison], bool]:
-    """Compares runs by label as `compare_all`; also returns whether their questions differ.
-
-    Args:
-        runs: Results of one configuration each.
-        level: Confidence level of each interval, in (0, 1).
-    """
-    by_label: dict[str, _Run] = {}
+def _compare_labelled(runs: Mapping[str, xr.Dataset], level: float) -> list[Comparison]:
+    by_label: dict[str, _Regret] = {}
     base: dict[str, str] = {}  # by label, the first run with the same question
     for label, data in runs.items():
         field = f"runs[{label!r}]"
-        by_label[label] = run = _read_run(field, _select_single(field, data))
-        same = (
-            name
-            for name in [*base.values()]
-            if not list_differences(by_label[name].question, run.question)
+        by_label[str(label)] = run = _read_run(field, _select_single(field, data))
+        others = (
+            x for x in base.values() if not list_differences(by_label[x].question, run.question)
         )
-        base[label] = next(same, label)
+        base[str(label)] = next(others, str(label))
+    if len({*base.values()}) > 1:
+        line = "Runs of other horizons, sizes or problems are not compared with each other"
+        warnings.warn(line, stacklevel=3)
     pairs = [(label, first) for label, first in base.items() if label != first]
     if len(by_label) <= questions.ALL_PAIRS:
         pairs = [pair for pair in combinations(by_label, 2) if base[pair[0]] == base[pair[1]]]
-    compared = [
-        _compare_pair(
-            by_label[first_label], by_label[second_label], (first_label, second_label), level
-        )
-        for first_label, second_label in pairs
-    ]
-    return adjust_p_values(compared), len({*base.values()}) > 1
+    return [_compare_pair(by_label[a], by_label[b], (a, b), level) for a, b in pairs]
 
 
 def _compare_grid(data: xr.Dataset, level: float, where: Sequence[str] | str) -> list[Comparison]:
@@ -211,7 +196,7 @@ def _compare_grid(data: xr.Dataset, level: float, where: Sequence[str] | str) ->
     seeds = data.seeds.transpose(*dims).values
 
     @functools.cache
-    def run(place: tuple[int, ...]) -> _Run:
+    def run(place: tuple[int, ...]) -> _Regret:
         cell = _read_run("data", data.isel(dict(zip(dims, place, strict=True))))
         # All cells of one result share its root seed, even if it is not stated.
         return cell._replace(root_seed=cell.root_seed or 0)
@@ -225,9 +210,7 @@ def _compare_grid(data: xr.Dataset, level: float, where: Sequence[str] | str) ->
         shared = [name for name in dims if name not in differ and data.sizes[name] > 1]
         labels = write_label(data, first, differ), write_label(data, second, differ)
         pair = _compare_pair(run(first), run(second), labels, level)
-        comparisons.append(
-            replace(pair, at=write_label(data, second, shared), varied=", ".join(differ))
-        )
+        comparisons.append(replace(pair, at=write_label(data, second, shared)))
     return comparisons
 
 
@@ -249,7 +232,7 @@ def _select_single(field: str, data: object) -> xr.Dataset:
     return data.squeeze(dims)
 
 
-def _read_run(field: str, data: xr.Dataset) -> _Run:
+def _read_run(field: str, data: xr.Dataset) -> _Regret:
     """Reads the regret at T of one configuration."""
     number = int(data.seeds)
     if number < 2:
@@ -259,15 +242,13 @@ def _read_run(field: str, data: xr.Dataset) -> _Run:
     if "regret" not in data:
         summary.refuse_huge(f"{field}.regret_mean", data.regret_mean.values)
         error = math.sqrt(max(float(data.regret_covariance.values[-1, -1]), 0.0) / number)
-        return _Run(*start, None, np.empty(0), number, float(data.regret_mean.values[-1]), error)
+        return _Regret(*start, None, np.empty(0), number, float(data.regret_mean.values[-1]), error)
     values = np.asarray(data.regret.isel(seed=slice(number), time=-1).values, np.float64)
     if not np.isfinite(values).all():
         refuse(f"{field}.regret", "not finite", "finite at the horizon", "complete the sweep")
     summary.refuse_huge(f"{field}.regret", values)
     seeds = data["seed"].values if "seed" in data.coords else np.arange(number)
-    return _Run(
-        *start, np.asarray(seeds[:number], np.int64), values, number, *_estimate_mean(values)
-    )
+    return _Regret(*start, np.asarray(seeds[:number]), values, number, *_estimate_mean(values))
 
 
 def _estimate_mean(values: np.ndarray) -> tuple[float, float]:
@@ -276,7 +257,7 @@ def _estimate_mean(values: np.ndarray) -> tuple[float, float]:
     return float(part.mean[0]), math.sqrt(float(part.covariance[0]) / len(values))
 
 
-def _match_seeds(first: _Run, second: _Run) -> tuple[_Run, _Run, str, str]:
+def _match_seeds(first: _Regret, second: _Regret) -> tuple[_Regret, _Regret, str, str]:
     """Returns two runs with the seeds to compare, the method, and a note on the seeds."""
     unknown = None in (first.root_seed, second.root_seed)
     same_root = first.root_seed == second.root_seed
@@ -293,11 +274,15 @@ def _match_seeds(first: _Run, second: _Run) -> tuple[_Run, _Run, str, str]:
     pair = []
     for run, at in zip((first, second), places, strict=True):
         data = run.data.isel(seed=at).assign(seeds=len(at)) if len(at) < run.number else run.data
-        pair.append(_Run(data, *run[1:5], run.values[at], len(at), *_estimate_mean(run.values[at])))
+        pair.append(
+            _Regret(data, *run[1:5], run.values[at], len(at), *_estimate_mean(run.values[at]))
+        )
     return pair[0], pair[1], "paired", ""
 
 
-def _compare_pair(first: _Run, second: _Run, labels: tuple[str, str], level: float) -> Comparison:
+def _compare_pair(
+    first: _Regret, second: _Regret, labels: tuple[str, str], level: float
+) -> Comparison:
     """Compares two runs."""
     from scipy.special import stdtr
 
@@ -324,13 +309,7 @@ def _compare_pair(first: _Run, second: _Run, labels: tuple[str, str], level: flo
     chance = float(2 * stdtr(freedom, -abs(difference) / error) if error else difference == 0)
     p_value = min(1.0, times * chance)
     return Comparison(
-        participants=tuple(
-            Participant.from_cost(label, run.number, run.mean, read_cost(run.data))._replace(
-                spent=_read_spending(run)
-            )
-            for label, run in zip(labels, (first, second), strict=True)
-        ),
-        question=_combine_questions(first, second),
+        participants=(_read_cost(first, labels[0]), _read_cost(second, labels[1])),
         method=method,
         level=level,
         note=note,
@@ -345,23 +324,12 @@ def _compare_pair(first: _Run, second: _Run, labels: tuple[str, str], level: flo
     )
 
 
-def _read_spending(run: _Run) -> dict[str, float]:
-    """Returns what single runs spend, as far as the result says it."""
-    data = run.data
-    if not {"priced", "side"} <= {*data.coords} or not {"links", "links_mean"} & {*data}:
-        return {}
-    return summarise_runs(data if run.seeds is None else data.isel(seed=slice(run.number)))
-
-
-def _combine_questions(first: _Run, second: _Run) -> Question:
-    """Returns the question of two runs; they agree wherever both state a value."""
-    question = second.question | first.question
-    horizon = question.pop("horizon")
-    if "problem" in question:  # it names the means as well
-        question.pop("means", None)
-    texts = {name.replace("_", " "): value for name, value in question.items() if value is not None}
-    root = first.root_seed if first.root_seed == second.root_seed else None
-    return Question(horizon, root, ", ".join(f"{name} {value}" for name, value in texts.items()))
+def _read_cost(run: _Regret, label: str) -> Cost:
+    """Returns a run's name, regret, and what it spends, as far as the result says it."""
+    data = run.data if run.seeds is None else run.data.isel(seed=slice(run.number))
+    has_links = {"priced", "side"} <= {*data.coords} and bool({"links", "links_mean"} & {*data})
+    links = summarise_runs(data)["links"] if has_links else math.nan
+    return read_exposure(data)._replace(label=label, seeds=run.number, mean=run.mean, links=links)
 
 
 def _bound_ratio(one: float, two: float, half_one: float, half_two: float) -> tuple[float, float]:

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis.accountant import DELTA, epsilon_at, leak
-from fmab_jax.analysis.budgets import is_priced
 from fmab_jax.analysis.words import write_number
 from fmab_jax.errors import choice, price, refuse
 from fmab_jax.parameters import VIEWS, ViewKind
 from fmab_jax.run.attributes import parse_study
 from fmab_jax.run.facts import Ledger, read_ledger
 from fmab_jax.sampling.shapes import Record
-
-if TYPE_CHECKING:
-    from fmab_jax.analysis.statements import Participant
 
 NO_MESSAGES = "nothing is told"
 """The observation of a run without messages."""
@@ -38,49 +34,41 @@ _SECURE = "secure aggregation: nobody sees one agent's message"
 
 
 class Cost(NamedTuple):
-    """What a run spends for its regret; NaN, None or "" where the result does not say.
+    """Regret of a run and what it spends for it; NaN or "" where the result does not say.
 
     Attributes:
         leak: Epsilon of one reward in what is sent, over the whole run, against the viewer who
             learns most; infinite for no bound. The ledger also covers actions and viewers who know
             a share of a noise.
         delta: Up to which it holds; 0 for pure differential privacy.
-        view: What that viewer sees; None without messages.
-        observation: The same in words, such as "single messages"; `NO_MESSAGES` without messages.
-        links: Mean number at T, of those that the communication cost counts.
+        observation: What that viewer sees, such as "single messages"; `NO_MESSAGES` without
+            messages.
         trust: Who is trusted with what, in a few words.
         has_open_actions: Whether actions have no bound while messages, if any, have one.
+        links: Mean number at T, of those that the communication cost counts.
+        label: Name of the run.
+        seeds: How many it has.
+        mean: Mean regret at T over the seeds.
     """
 
     leak: float = math.nan
     delta: float = math.nan
-    view: ViewKind | None = None
     observation: str = ""
-    links: float = math.nan
     trust: str = ""
     has_open_actions: bool = False
+    links: float = math.nan
+    label: str = ""
+    seeds: int = 0
+    mean: float = math.nan
 
     @property
     def is_bounded(self) -> bool:
         """Whether there are messages and an epsilon covers them."""
-        return self.view is not None and math.isfinite(self.leak)
-
-    @property
-    def is_silent(self) -> bool:
-        """Whether nothing is sent."""
-        return self.view is None and self.leak == 0.0
-
-
-def read_cost(data: xr.Dataset) -> Cost:
-    """Returns the cost of one configuration, from curves or a summary."""
-    return read_exposure(data)._replace(links=_average_links(data))
+        return self.observation not in ("", NO_MESSAGES) and math.isfinite(self.leak)
 
 
 def read_exposure(data: xr.Dataset) -> Cost:
-    """Returns leak, view and trust of `read_cost`, without the links.
-
-    ``data`` is a result of one configuration, or a row of its table of final values.
-    """
+    """Returns leak, observation and trust of one configuration, from its result or its table."""
     if not {*LEAKS[:2]} <= {*data.variables}:
         return Cost()
     cost = Cost(float(data.leak_messages), float(data.leak_messages_delta))
@@ -96,7 +84,7 @@ def read_exposure(data: xr.Dataset) -> Cost:
         trust = f"nobody: {NO_MESSAGES}{suffix}"
         return cost._replace(observation=NO_MESSAGES, trust=trust, has_open_actions=is_open)
     seen = [row for row in rows if row.view is not ViewKind.ACTIONS and not row.is_one_round]
-    cost = cost._replace(view=worst.row.view, observation=worst.row.observation)
+    cost = cost._replace(observation=worst.row.observation)
     if math.isinf(cost.leak):
         # Without noise somebody has to be trusted, whatever the algorithm is made for.
         viewers = dict.fromkeys(
@@ -131,35 +119,6 @@ def read_parameters(data: xr.Dataset) -> Record:
     return study | (entry if isinstance(entry, dict) else {"algorithm": str(entry)})
 
 
-def _average_links(data: xr.Dataset) -> float:
-    """Returns the mean number of links at T that the cost counts; NaN if it is not known."""
-    name = next((name for name in ("links", "links_mean") if name in data), "")
-    if not name or not {"priced", "side"} <= {*data.coords}:
-        return math.nan
-    last = data[name].isel(time=-1, missing_dims="ignore")
-    if "seed" in last.dims:
-        seeds = int(data["seeds"]) if "seeds" in data else last.sizes["seed"]
-        last = last.isel(seed=slice(seeds)).mean("seed")
-    return float(np.asarray(last.values)[is_priced(data)].sum())
-
-
-def write_leak(cost: Cost | Participant, *, in_words: bool = False) -> str:
-    """Writes a leak for a cell of a table: "50", "(1.71, 10⁻⁶)", "no bound", "nothing"; or "".
-
-    Args:
-        cost: What a run spends.
-        in_words: For a sentence: "ε = 50", "(ε, δ) = (1.71, 10⁻⁶)".
-    """
-    if cost.is_silent:
-        return "nothing"
-    if math.isnan(cost.leak):
-        return ""
-    if math.isinf(cost.leak):
-        return "no bound"
-    pair = write_epsilon(cost.leak, cost.delta)
-    return f"{'(ε, δ)' if cost.delta else 'ε'} = {pair}" if in_words else pair
-
-
 def write_epsilon(epsilon: float, delta: float) -> str:
     """Writes an epsilon, with the delta at which it holds unless that is 0."""
     if math.isinf(epsilon):
@@ -167,24 +126,37 @@ def write_epsilon(epsilon: float, delta: float) -> str:
     return f"({epsilon:.4g}, {write_number(delta)})" if delta else f"{epsilon:.4g}"
 
 
-def find_shared_observation(costs: Iterable[Cost | Participant]) -> str:
+def write_leak(cost: Cost, shared: str = "", *, in_words: bool = False) -> str:
+    """Writes a leak: "50", "(1.71, 10⁻⁶)", "no bound", "nothing"; "" where it is not known.
+
+    Args:
+        cost: What a run spends.
+        shared: The observation that all runs share; another one stands in brackets.
+        in_words: For a sentence: "ε = 50", "(ε, δ) = (1.71, 10⁻⁶)".
+    """
+    if math.isnan(cost.leak):
+        return ""
+    if cost.observation == NO_MESSAGES:
+        return "nothing"
+    text = write_epsilon(cost.leak, cost.delta)
+    if in_words and cost.is_bounded:
+        text = f"{'(ε, δ)' if cost.delta else 'ε'} = {text}"
+    return (
+        f"{text} ({cost.observation})" if cost.is_bounded and cost.observation != shared else text
+    )
+
+
+def find_shared_observation(costs: Iterable[Cost]) -> str:
     """Returns what is seen wherever a leak is a number, in words; "" where it differs."""
     observations = {cost.observation for cost in costs if cost.is_bounded}
     return observations.pop() if len(observations) == 1 else ""
 
 
-def write_leak_heading(costs: Sequence[Cost | Participant], noun: str = "leak") -> str:
+def write_leak_heading(costs: Sequence[Cost]) -> str:
     """Returns the heading of a column of leaks, which says what all of their viewers see."""
     symbol = "(ε, δ)" if any(cost.delta > 0.0 for cost in costs) else "ε"
     shared = find_shared_observation(costs)
-    return f"{noun} {symbol}" + f" of {shared}" * bool(shared)
-
-
-def write_leak_cell(cost: Cost | Participant, shared: str, *, in_words: bool = False) -> str:
-    """Writes a leak, with what is seen in brackets unless it is the observation that all share."""
-    text = write_leak(cost, in_words=in_words)
-    is_needed = cost.is_bounded and cost.observation != shared
-    return f"{text} ({cost.observation})" if is_needed else text
+    return f"leak {symbol}" + f" of {shared}" * bool(shared)
 
 
 def communication_cost(

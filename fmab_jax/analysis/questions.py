@@ -23,9 +23,6 @@ QUESTIONS = (
 )
 """Parameters whose values are different questions, not better or worse answers."""
 
-DIFFERENT_QUESTIONS = "Runs of other horizons, sizes or problems are not compared with each other"
-"""Warning about runs with different questions."""
-
 
 def find_reference(coordinate: xr.DataArray) -> int:
     """Returns the index of the reference value: "none", else the largest, else the first.

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 import xarray as xr
 
 from fmab_jax.algorithms.base import ALGORITHMS
-from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.analysis import privacy
-from fmab_jax.analysis.words import is_number
 from fmab_jax.errors import parse_number
 from fmab_jax.parameters import parameters_of
 from fmab_jax.run.attributes import json_attr
@@ -48,7 +46,10 @@ def list_remarks(frame: pd.DataFrame, data: xr.Dataset, settings: Sequence[Recor
             f"{share} % of the seeds still explore at T: no arm is chosen yet.\nTo see "
             "a choice, take a longer horizon or fewer arms."
         )
-    lines += _remark_parameters(begun, [settings[i] for i in begun.index], rows)
+    unproven = [_list_unproven(settings[i]) for i in begun.index]
+    if texts := dict.fromkeys(entry for entries in unproven for entry in entries):
+        number = sum(map(bool, unproven))
+        lines.append(f"No theorem covers {' and '.join(texts)}{rows(number)}.")
     if number := int(begun.open_actions.sum()):
         lines.append(
             f"Actions have no bound{rows(number)}: the leaks are those of what is sent alone."
@@ -66,38 +67,18 @@ def list_remarks(frame: pd.DataFrame, data: xr.Dataset, settings: Sequence[Recor
     return lines
 
 
-def _remark_parameters(
-    frame: pd.DataFrame, settings: Sequence[Record], rows: Callable[[int], str]
-) -> list[str]:
-    """Remarks on round budgets that do not fit, and on values that no theorem covers."""
-    budgets = list[tuple[float, float, float]]()
-    unproven: dict[str, list[tuple[str, str]]] = {}
-    owners = ALGORITHMS.by_name()
-    for row, values in zip(frame.to_dict("records"), settings, strict=True):
-        owner = owners.get(str(values.get("algorithm")))
-        parameters = parameters_of(owner) if owner else {}
-        for name, parameter in parameters.items():
-            value = values.get(name, parameter.default)
-            if not parameter.is_proven(value):
-                entry = parameter.format_value(value), parameter.remedy
-                unproven.setdefault(name, []).append(entry)
-        # A seed that has spent its budget explores no more.
-        if owner and issubclass(owner, Elimination) and "rounds" in parameters:
-            budget, made = values.get("rounds", parameters["rounds"].default), row["rounds_made"]
-            if is_number(budget) and 0 < made < budget and row["undecided"] >= 0.01:
-                budgets.append((budget, made, round(100 * row["undecided"])))
-    lines = list[str]()
-    if budgets:
-        rounds, mean, percent = map(privacy.write_range, zip(*budgets, strict=True))
-        lines.append(
-            f"A budget of {rounds} rounds does not fit T{rows(len(budgets))}: {mean} are made on "
-            f"average, and {percent} % of the seeds still explore.\n"
-            "Take a longer horizon, or let more agents report."
-        )
-    for entries in unproven.values():
-        texts = " and ".join(dict.fromkeys(text for text, _ in entries))
-        lines.append(f"No theorem covers {texts}{rows(len(entries))}: {entries[0][1]}.")
-    return lines
+def _list_unproven(settings: Record) -> list[str]:
+    """Returns the parameters of a configuration whose values no theorem covers, with values."""
+    owner = ALGORITHMS.by_name().get(str(settings.get("algorithm")))
+    values = {
+        parameter: settings.get(name, parameter.default)
+        for name, parameter in (parameters_of(owner) if owner else {}).items()
+    }
+    return [
+        f"{parameter.format_value(value)} ({parameter.remedy})"
+        for parameter, value in values.items()
+        if not parameter.is_proven(value)
+    ]
 
 
 def _has_heterogeneous_agents(frame: pd.DataFrame, data: xr.Dataset) -> pd.Series | bool:

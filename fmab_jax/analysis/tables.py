@@ -18,6 +18,7 @@ from fmab_jax.analysis.bands import (
     lost_interval,
     student_critical,
 )
+from fmab_jax.analysis.checks import check_result
 from fmab_jax.analysis.costs import (
     LEAKS,
     communication_cost,
@@ -42,7 +43,6 @@ _SCALARS = (str, int, float)
 _UNITS = {"regret": "reward", "cost": "price", "rounds_made": "rounds"}
 _UNITS |= {name: name for name in budgets.BUDGETS} | {"leak_messages": "ε of one reward"}
 _UNITS |= dict.fromkeys((*EVENTS, "undecided"), "share of seeds")
-_COUNTS = ("seeds", *EVENTS, "undecided")
 
 
 def compute_look_band(
@@ -111,25 +111,29 @@ def table(
         >>> frame.query("leak_messages <= 2 and links_max <= 400").epsilon.tolist()
         [0.1]
     """
-    data, rows, attrs = _compute_rows(data, level, server_price, peer_price)
-    dims, names = [str(name) for name in data.seeds.dims], _list_columns(data)
-    records, settings, study = list[Record](), list[Record](), json_attr(data, "study")
+    data = _check_final(data)
+    prices = price("server_price", server_price), price("peer_price", peer_price)
+    looks = data.attrs.get("looks", 0)
+    level = data.attrs.get("until_level", 0.95) if level is None else level
+    level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
+    look_level = divide_level(level, looks) if looks else level
+    interval = f"{100 * level:.6g} % confidence interval of the mean (Student t)"
+    if looks:
+        share = f"({100 * look_level:.6g} % a look, {looks} possible looks)"
+        interval = f"{100 * level:.6g} % simultaneous band at T {share}"
+    dims, study = [str(name) for name in data.seeds.dims], json_attr(data, "study")
     # Runs may be joined along a dimension without labels, which are then 0, 1, and so on.
     labels = {name: data[name].values.tolist() for name in dims}
     is_joined = bool(study) and not {*dims} <= {*study.get("axes", ())}
-    for place, row in zip(np.ndindex(data.seeds.shape), rows, strict=True):
+    records, settings = list[Record](), list[Record]()
+    for place in np.ndindex(data.seeds.shape):
         cell = data.isel(dict(zip(dims, place, strict=True)))
-        record = {name: labels[name][i] for name, i in zip(dims, place, strict=True)}
-        exposure = read_exposure(cell)
         settings.append(_read_settings(cell, is_joined))
-        facts = settings[-1] | {
-            n: float(cell[n]) if n in cell else math.nan for n in _list_leaks(data)
-        }
-        facts |= {"leak_view": exposure.observation, "trust": exposure.trust}
-        facts |= {"open_actions": exposure.has_open_actions}
-        facts |= {name: row.get(name, math.nan) for name in names}
-        if row["seeds"]:
-            facts |= {n: facts[n] / row["seeds"] for n in (*EVENTS, "undecided") if n in facts}
+        row = _compute_row(cell, prices, level, look_level) if cell.seeds > 1 else {}
+        facts = settings[-1] | _read_leaks(cell)
+        facts |= {name: row.get(name, math.nan) for name in _list_columns(data)}
+        facts |= {"seeds": int(cell.seeds)}
+        record = {name: labels[name][i] for name, i in zip(dims, place, strict=True)}
         records.append(record | {n: value for n, value in facts.items() if n not in record})
     frame = pd.DataFrame(records)
     for name in frame.columns:
@@ -139,11 +143,11 @@ def table(
         "title": ", ".join(list_facts(data, dims, leaks=True)),
         "dims": dims,
         "shown": _list_shown(data, dims),
-        "level": attrs["level"],
-        "interval": attrs["description"],
+        "level": level,
+        "interval": interval,
         **_describe_columns(data, dims),
-        "server_price": attrs["server_price"],
-        "peer_price": attrs["peer_price"],
+        "server_price": prices[0],
+        "peer_price": prices[1],
     }
     frame.attrs["remarks"] = list_remarks(frame, data, settings)
     return frame
@@ -206,106 +210,12 @@ def _list_columns(data: xr.Dataset) -> list[str]:
     names += budgets.list_columns(data)
     names += [f"{n}{end}" for n in EVENTS if n in data for end in ("", *_ENDS)]
     names += [f"{n}{end}" for n in list_scalar_outputs(data) for end in ("", *_ENDS)]
-    return [*names, "undecided", "seeds"]
+    return [*names, "undecided"]
 
 
 def _list_leaks(data: xr.Dataset) -> list[str]:
     """Returns the variables of leaks of a table: those of messages, and those that were added."""
     return [name for name in LEAKS if name in data or name in LEAKS[:2]]
-
-
-def final_table(
-    data: xr.Dataset,
-    *,
-    level: float | None = None,
-    server_price: float = 1.0,
-    peer_price: float = 1.0,
-) -> xr.Dataset:
-    """Returns what every configuration ends with: regret, cost and rounds at T, with intervals.
-
-    Args:
-        data: As in `table`.
-        level: As in `table`.
-        server_price: As in `table`.
-        peer_price: As in `table`.
-
-    Returns:
-        A Dataset over the swept parameters: ``regret``, ``cost`` and ``rounds_made``, means over
-        the seeds, each with ``_lower`` and ``_upper`` (Student t); ``links`` by meter, the mean;
-        ``links_p95`` and ``links_max``, what 95 % of the runs do not exceed and the largest, of the
-        links that ``cost`` counts; ``numbers`` and ``bits``, means, and the same two of them;
-        ``leak_messages``, the epsilon of one reward in what is sent, over the whole run, against
-        whoever sees most of it (0 where nothing is sent, NaN where the result does not say), and
-        ``leak_messages_delta``, the delta at which it holds (0 for pure differential privacy); the
-        leaks of other views if `add_leaks` has added them;
-        ``seeds``, ``undecided`` (seeds still exploring at T), ``best_arm_lost`` and
-        ``worse_arm_played``, each with the Clopper-Pearson ``_lower`` and ``_upper``. Outputs that
-        were asked for and are a number of each seed are means with intervals, like regret.
-        Configurations with fewer than 2 seeds, of an unfinished sweep, have NaN. What a result of
-        an older version does not say is absent.
-
-    Raises:
-        ValueError: If ``data`` is no such result, or another argument is out of range.
-
-    Example:
-        >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem(agents=5, arms=10)
-        >>> data = fmab.sweep(fmab.cdp_mab, problem, epsilon=[0.1, 1], horizon=10**4, seeds=20)
-        >>> table = fmab.final_table(data)
-        >>> table.regret.dims, bool((table.regret_lower < table.regret).all())
-        (('epsilon',), True)
-    """
-    data, rows, attrs = _compute_rows(data, level, server_price, peer_price)
-    dims, shape = list(data.seeds.dims), data.seeds.shape
-
-    def column(name: str) -> np.ndarray:
-        missing = 0 if name in _COUNTS else np.nan
-        return np.array([row.get(name, missing) for row in rows]).reshape(shape)
-
-    arrays = {name: (dims, column(name)) for name in _list_columns(data)}
-    unsaid = xr.DataArray(np.full(shape, np.nan))
-    arrays |= {name: (dims, np.asarray(data.get(name, unsaid))) for name in _list_leaks(data)}
-    arrays.pop("links", None)
-    meters = [f"links_{meter}" for meter in data.meter.values.tolist()]
-    links = [arrays.pop(name)[1] for name in meters]
-    arrays["links"] = [*dims, "meter"], np.stack([*links], -1) if links else np.empty((*shape, 0))
-    return xr.Dataset(arrays, _select_coordinates(data), attrs)
-
-
-def _compute_rows(
-    data: xr.Dataset, level: float | None, server_price: float, peer_price: float
-) -> tuple[xr.Dataset, list[Record], Record]:
-    """Returns checked results, the final values of each configuration, and what they hold at.
-
-    Args:
-        data: As in `table`.
-        level: As in `table`.
-        server_price: As in `table`.
-        peer_price: As in `table`.
-    """
-    data = _check_final(data)
-    prices_pair = price("server_price", server_price), price("peer_price", peer_price)
-    looks = data.attrs.get("looks", 0)
-    level = data.attrs.get("until_level", 0.95) if level is None else level
-    level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
-    look_level = divide_level(level, looks) if looks else level
-    description = f"{100 * level:.6g} % confidence interval of the mean (Student t)"
-    if looks:
-        share = f"({100 * look_level:.6g} % a look, {looks} possible looks)"
-        description = f"{100 * level:.6g} % simultaneous band at T {share}"
-    attrs: Record = {**data.attrs, "level": level, "description": description}
-    attrs |= {"server_price": prices_pair[0], "peer_price": prices_pair[1]}
-    rows, dims, outputs = [], list(data.seeds.dims), list_scalar_outputs(data)
-    for place in np.ndindex(data.seeds.shape):
-        cell = data.isel(dict(zip(dims, place, strict=True)))
-        row: Record = {"seeds": int(cell.seeds)}
-        if row["seeds"] > 1:
-            row |= _compute_final_row(cell, row["seeds"], prices_pair, look_level, outputs)
-            for name in (name for name in EVENTS if name in data):
-                ends = lost_interval(row[name], row["seeds"], level)
-                row |= zip((f"{name}_lower", f"{name}_upper"), ends, strict=True)
-        rows.append(row)
-    return data, rows, attrs
 
 
 def _check_final(data: xr.Dataset) -> xr.Dataset:
@@ -325,29 +235,22 @@ def _check_final(data: xr.Dataset) -> xr.Dataset:
     return data
 
 
-def _select_coordinates(data: xr.Dataset) -> dict[str, xr.Variable | xr.DataArray]:
-    """Returns the coordinates of `final_table`.
-
-    The table keeps coordinates that were selected, and those that follow from swept values.
-    """
-    axes: dict[str, xr.Variable | xr.DataArray] = {
-        str(name): values.variable
-        for name, values in data.coords.items()
-        if set(values.dims) <= {*data.seeds.dims} and name not in ("seed", "time", "slot")
-    }
-    return axes | {name: data.coords[name] for name in ("meter", "side", "priced", "counts")}
+def _read_leaks(cell: xr.Dataset) -> Record:
+    """Returns the leaks of one configuration, who sees them, and who is trusted."""
+    exposure = read_exposure(cell)
+    leaks = {n: float(cell[n]) if n in cell else math.nan for n in _list_leaks(cell)}
+    facts = {"leak_view": exposure.observation, "trust": exposure.trust}
+    return leaks | facts | {"open_actions": exposure.has_open_actions}
 
 
-def _compute_final_row(
-    cell: xr.Dataset,
-    seeds: int,
-    prices_pair: tuple[float, float],
-    level: float,
-    outputs: Sequence[str],
+def _compute_row(
+    cell: xr.Dataset, prices: tuple[float, float], level: float, look_level: float
 ) -> Record:
-    """Returns the final values of one configuration, by the names of `final_table`."""
+    """Returns the final values of one configuration with seeds, by the columns of `table`."""
     moments: dict[str, tuple[float, float]]
-    band, events = {}, [name for name in EVENTS if name in cell]
+    row: Record
+    seeds, band, outputs = int(cell.seeds), {}, list_scalar_outputs(cell)
+    events = [name for name in EVENTS if name in cell]
     if "regret" in cell:
         # Read once, where it is not in memory; by the rows of the last slot alone.
         decisions = [name for name in ("chosen_arm",) if name in cell]
@@ -357,34 +260,35 @@ def _compute_final_row(
         links = np.asarray(last.links.transpose("seed", "meter"), np.float64).mean(axis=0)
         series = {name: last[name] for name in ("regret", "rounds_made", *outputs)}
         summary.refuse_huge("data.regret", np.asarray(last.regret, np.float64))
-        series["cost"] = communication_cost(last, *prices_pair)
+        series["cost"] = communication_cost(last, *prices)
         moments = {name: _compute_moments(np.asarray(values)) for name, values in series.items()}
         counts = {name: int(last[name].values.sum()) for name in events}
         counts["undecided"] = sum(int((last[name].values < 0).sum()) for name in decisions)
-        spent = budgets.summarise_runs(last)
+        row = {**budgets.summarise_runs(last)}
     else:
         names = ["rounds_made", *outputs]
         moments = {n: (float(cell[f"{n}_mean"]), float(cell[f"{n}_variance"])) for n in names}
         mean, covariance = cell.regret_mean.values, cell.regret_covariance.values
         moments["regret"] = float(mean[-1]), float(covariance[-1, -1])
         links = np.asarray(cell.links_mean.isel(time=-1), np.float64)
-        cost = float(links @ list_prices(cell, *prices_pair).values)
+        cost = float(links @ list_prices(cell, *prices).values)
         # Every link is built by a completed round.
         rounds, variance = moments["rounds_made"]
         scale = cost / rounds if rounds else 0.0
         moments["cost"] = cost, variance * scale**2
         if cell.attrs.get("looks"):
-            _, half = compute_look_band(seeds, mean, covariance, level)
+            _, half = compute_look_band(seeds, mean, covariance, look_level)
             band = {"regret_lower": mean[-1] - half[-1], "regret_upper": mean[-1] + half[-1]}
         counts = {name: int(cell[name]) for name in (*events, "undecided")}
-        spent = budgets.summarise_runs(cell)
-    row: Record = {
-        f"links_{m}": x for m, x in zip(cell.meter.values.tolist(), links.tolist(), strict=True)
-    }
-    row |= spent | counts
+        row = {**budgets.summarise_runs(cell)}
+    row |= zip((f"links_{m}" for m in cell.meter.values.tolist()), links.tolist(), strict=True)
     for name, (middle, variance) in moments.items():
-        width = student_critical(seeds - 1, 1 - level) * math.sqrt(max(variance, 0.0) / seeds)
+        width = student_critical(seeds - 1, 1 - look_level) * math.sqrt(max(variance, 0.0) / seeds)
         row |= {name: middle, f"{name}_lower": middle - width, f"{name}_upper": middle + width}
+    for name, number in counts.items():
+        row[name] = number / seeds
+        if name in events:
+            row[f"{name}_lower"], row[f"{name}_upper"] = lost_interval(number, seeds, level)
     return row | band
 
 
@@ -398,7 +302,7 @@ def add_leaks(data: xr.Dataset, views: Sequence[str] = VIEWS) -> xr.Dataset:
     """Returns results with the leaks of some views as variables, such as ``leak_sum``.
 
     Args:
-        data: From `simulate`, `sweep`, `open_sweep` or `load`, or its `final_table`.
+        data: From `simulate`, `sweep`, `open_sweep` or `load`.
         views: "messages", which all results have; "sum", who sees sums over agents alone; or
             "actions", who sees only the arms that agents pull.
 
@@ -441,98 +345,6 @@ def add_leaks(data: xr.Dataset, views: Sequence[str] = VIEWS) -> xr.Dataset:
             {f"leak_{view}": (dims, epsilons, attrs), f"leak_{view}_delta": (dims, deltas)}
         )
     return data
-
-
-def check_result(data: xr.Dataset, field: str = "data") -> xr.Dataset:
-    """Returns results whose ``seeds`` counts the seeds that are present.
-
-    Some may have been selected, runs may have been joined, and variables left out. Where runs were
-    joined and the attributes are those of the first, as xarray keeps them by default, the privacy
-    parameter is left out; runs joined along an axis of their study are a sweep. Leaks and ledgers
-    are left out unless they are surely those of each run: xarray may keep the first one's.
-
-    Args:
-        data: Results.
-        field: What the argument is called.
-
-    Raises:
-        ValueError: If something in it is not as a result has it; if a seed is there twice: it would
-            be counted twice; or if runs that are joined have other seeds or meters.
-    """
-    _check_values(data, field)
-    names = [name for name in (*LEAKS, "ledger") if name in data.variables]
-    unsure = [name for name in names if "seed" not in data[name].dims]
-    data = _drop_unsure_leaks(data, names)
-    if "seed" not in data.sizes:
-        return data
-    number, study = data.sizes["seed"], json_attr(data, "study")
-    dims = {*map(str, data.sizes)} - {"seed", "time", "meter", "row", "agent", "arm"}
-    seeds, is_there = data.get("seeds"), None
-    joined = seeds is None and number > study.get("seeds", math.inf)
-    if seeds is not None:
-        joined = "seed" in seeds.dims  # each seed with the number of its run
-        seeds = seeds.isel(seed=0, drop=True) if joined else seeds
-        if "regret" in data and (seeds.isnull().any() or int(seeds.max()) < number):
-            # Joined, or of a sweep whose other configurations have more: count regrets.
-            is_there = np.isfinite(data.regret.isel(time=-1))
-            joined = joined or bool(is_there.sum("seed").max() > seeds.max())
-            seeds = seeds.copy(data=is_there.sum("seed").transpose(*seeds.dims).values)
-    data = data.drop_vars(unsure if joined else [], errors="ignore")
-    join_axes = dims - {*study.get("axes", ())}
-    if study and (join_axes or joined):
-        data = data.copy()
-        for name in ("epsilon", "epsilon_message"):
-            data.attrs.pop(name, None)
-    if "seed" in data.coords and len(np.unique(data.seed)) < number:
-        refuse(f"{field}.seed", "repeated", "distinct", "a repeated seed repeats its run: drop it")
-    if "priced" in data.coords and data.priced.dtype != bool:
-        remedy = "join runs of one algorithm, or keep them apart"
-        refuse(f"{field}.meter", "not in all runs", "the same in all runs", remedy)
-    if seeds is None:
-        return data if dims else data.assign(seeds=number)
-    if (
-        is_there is not None
-        and (is_there != (xr.DataArray(np.arange(number), dims="seed") < seeds)).any()
-    ):
-        remedy = "join runs of the same seeds, or keep them apart"
-        refuse(f"{field}.seed", "not in all runs", "the same in all runs", remedy)
-    seeds = seeds.reset_coords(drop=True)  # a ledger, too, which may be left out
-    return data.assign(seeds=seeds.clip(max=number, keep_attrs=True))
-
-
-def _drop_unsure_leaks(data: xr.Dataset, names: Sequence[str]) -> xr.Dataset:
-    """Returns results without leaks and ledgers that not every configuration has for itself.
-
-    Of seeds that were joined, each may have one: they are kept where all are the same.
-    """
-    dims = {*data.seeds.dims} if "seeds" in data else set()
-    for name in names:
-        values = data[name]
-        if "seed" in values.dims:
-            data, first = data.drop_vars(name), values.isel(seed=0, drop=True)
-            if (values == first).all():
-                data[name] = first
-                data = data.set_coords([name] if name == "ledger" else [])
-        elif dims - {"seed", *values.dims}:
-            data = data.drop_vars(name)
-    return data
-
-
-def _check_values(data: xr.Dataset, field: str) -> None:
-    """Refuses seeds and slots that are not whole numbers, and regret that is not real."""
-    remedy = "use what a run gives, unchanged"
-    for name in [n for n in ("seed", "time", "slot", "seeds") if n in data.variables]:
-        values = data[name].values
-        if name in ("slot", "seeds") and values.dtype.kind == "f":
-            values = values[~np.isnan(values)]  # where runs are joined, some may be missing
-        if values.dtype.kind in "iuf":
-            values = values[~((values >= 0) & (values == np.floor(values)))]
-        if values.size:
-            value = values.reshape(-1)[0].item()
-            refuse(f"{field}.{name}", value, "whole numbers, 0 or more", remedy)
-    for name in ("regret", "regret_mean"):
-        if name in data and data[name].dtype.kind not in "iuf":
-            refuse(f"{field}.{name}", str(data[name].dtype), "real numbers", remedy)
 
 
 def list_scalar_outputs(data: xr.Dataset) -> list[str]:

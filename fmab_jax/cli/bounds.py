@@ -82,7 +82,7 @@ def execute(call: Call[NoOptions]) -> None:
 
     from fmab_jax.algorithms.families.paper import PaperElimination
     from fmab_jax.analysis import theory, words
-    from fmab_jax.cli.tables import print_rows
+    from fmab_jax.cli.printing import print_rows
     from fmab_jax.parts.instances import TIE
     from fmab_jax.parts.rewards import Bernoulli
     from fmab_jax.sweeps import grid, study_file

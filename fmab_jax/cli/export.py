@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fmab_jax.cli.options import Call, option, rename_fields
-from fmab_jax.cli.tables import Stored, open_results
+from fmab_jax.cli.printing import Stored, open_results
 
 
 @dataclass(frozen=True, kw_only=True)

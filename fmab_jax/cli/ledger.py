@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from fmab_jax.cli import study_options
 from fmab_jax.cli.options import Call, Command, option
-from fmab_jax.cli.tables import print_rows
+from fmab_jax.cli.printing import print_rows
 from fmab_jax.parameters import Real, Whole
 from fmab_jax.parts.presences import PRESENCES, Presence
 from fmab_jax.parts.registry import VariantOf

@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable
 
 from fmab_jax.cli.options import Call, Command, NoOptions, choose
-from fmab_jax.cli.tables import print_rows
+from fmab_jax.cli.printing import print_rows
 
 
 def command(words: list[str]) -> Command:

@@ -37,7 +37,7 @@ from fmab_jax.files import drop_unwritable_errors, error_stream, hold_standard_s
 from fmab_jax.lazy_imports import hide_packages
 
 # Modules of this folder that are not commands, and the first commands in help.
-_SHARED = ("__init__", "jax_messages", "main", "options", "signals", "study_options", "tables")
+_SHARED = ("__init__", "jax_messages", "main", "options", "printing", "signals", "study_options")
 _FIRST = ("run", "sweep", "plan", "show", "plot", "compare", "report")
 # Packages that xarray and pandas import in more than a second, and the words that need them.
 _OPTIONAL = {

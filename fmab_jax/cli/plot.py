@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fmab_jax.cli.options import Call, list_changed, option, rename_fields, visible
+from fmab_jax.cli.printing import Reading, open_results, select_cells
 from fmab_jax.cli.study_options import choose_file_name
-from fmab_jax.cli.tables import Reading, open_results, select_cells
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import Choice
 

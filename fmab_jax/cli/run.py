@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from fmab_jax.cli import study_options
 from fmab_jax.cli.options import Call, Command, list_changed, option, rename_fields
-from fmab_jax.cli.tables import Filtered, Priced, check_columns, print_results
+from fmab_jax.cli.printing import Filtered, Priced, check_columns, print_results
 from fmab_jax.errors import format_quantity, refuse
 from fmab_jax.files import check_path, refuse_taken
 from fmab_jax.parameters import Choice
@@ -92,8 +92,7 @@ def execute(call: Call[RunOptions]) -> None:
         call.files.append(exports.export(data, data_path, overwrite=options.overwrite))
     if options.figure:
         call.files.extend(_write_figure(data, options, figure_path))
-    columns = options.columns or None
-    frame = print_results(data, options, where=options.where, columns=columns, empty=True)
+    frame = print_results(data, options, options)
     print("\n".join(["", *_describe_privacy(frame), ""]))
     programs = data.attrs["compilations"]
     print(

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fmab_jax.cli.options import Call, option
-from fmab_jax.cli.tables import (
+from fmab_jax.cli.printing import (
     FORMATS,
     Filtered,
     Reading,
@@ -48,11 +48,10 @@ def execute(call: Call[Options]) -> None:
     print_results(
         select_cells(data, options.select),
         options,
+        options,
+        form=options.format,
         sort=options.sort,
         descending=options.descending,
-        form=options.format,
-        where=options.where,
-        columns=options.columns or None,
     )
     if options.format == "text":
         note_stored(data, options.folder)

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 from fmab_jax.cli import study_options
 from fmab_jax.cli.options import Call, Command, option, rename_fields
-from fmab_jax.cli.tables import Priced, note_stored, print_results
+from fmab_jax.cli.printing import Priced, note_stored, print_results
 from fmab_jax.errors import format_quantity, refuse
 from fmab_jax.files import error_stream
 from fmab_jax.parameters import Whole

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmab_jax.errors import format_quantity, refuse
+from fmab_jax.means_files import plain_number
 from fmab_jax.parameters import Real, parameters_of
 from fmab_jax.parts.exchanges.table import AGENTS_MAX
-from fmab_jax.tables import plain_number
 
 AgentNumbers = tuple[float, ...]
 """A number for each agent."""

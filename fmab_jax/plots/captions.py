@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from fmab_jax.analysis.costs import Cost, find_shared_observation, write_leak_cell
+from fmab_jax.analysis.costs import Cost, find_shared_observation, write_leak
 from fmab_jax.analysis.words import group_labels, write_count, write_quantity
 
 Sentence = str | tuple[str, str]
@@ -50,7 +50,7 @@ def describe_meters(meters: Sequence[str]) -> str:
 def describe_exposures(costs: Mapping[str, Cost]) -> list[Sentence]:
     """Describes leaks and trust of configurations, by their labels, where they differ."""
     shared, sentences = find_shared_observation(costs.values()), list[Sentence]()
-    texts = {k: write_leak_cell(cost, shared) or "not known" for k, cost in costs.items()}
+    texts = {k: write_leak(cost, shared) or "not known" for k, cost in costs.items()}
     if len(leaks := group_labels(texts)) > 1:
         all_leaks = "; ".join(f"{text} ({labels})" for text, labels in leaks.items())
         # What is not known comes last.

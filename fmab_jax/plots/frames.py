@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from fmab_jax.analysis.costs import NO_MESSAGES, Cost
+from fmab_jax.analysis.costs import Cost
 from fmab_jax.analysis.words import format_value, write_label, write_name, write_number
 from fmab_jax.errors import choice, did_you_mean, refuse
-from fmab_jax.parameters import ViewKind
 from fmab_jax.plots import captions, style
 from fmab_jax.plots.style import measure_text, wrap_text
 
@@ -137,10 +136,5 @@ def _read_exposures(frame: pd.DataFrame) -> dict[str, Cost]:
         rows = frame.groupby(others, dropna=False, sort=False) if others else frame
         if (rows[columns].nunique(dropna=False) == 1).to_numpy().all():
             names = others
-    exposures = [
-        Cost(
-            leak, delta, None if view in ("", NO_MESSAGES) else ViewKind.MESSAGES, view, trust=trust
-        )
-        for leak, delta, view, trust in frame[columns].itertuples(index=False)
-    ]
+    exposures = [Cost(*row) for row in frame[columns].itertuples(index=False)]
     return dict(zip(label_rows(frame, names), exposures, strict=True))

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 
 from fmab_jax.analysis import words
 from fmab_jax.analysis.bands import confidence_band
+from fmab_jax.analysis.checks import check_result
 from fmab_jax.analysis.costs import read_exposure
-from fmab_jax.analysis.tables import check_result
 from fmab_jax.errors import flag, refuse
 from fmab_jax.plots import captions, style
 from fmab_jax.plots.frames import write_axis_label

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import ArrayLike
 
-from fmab_jax import tables
+from fmab_jax import means_files
 from fmab_jax.errors import count, format_quantity, refuse
 from fmab_jax.files import check_path
 from fmab_jax.machine import check_memory
@@ -215,7 +215,7 @@ class Problem(RandomMeans):
         if means is not None or probabilities is not None:
             _refuse_given("means", spread=spread or None, instance_gap=instance_gap)
         if path is not None:
-            means, file_levels = tables.read(path, agents)
+            means, file_levels = means_files.read(path, agents)
             if file_levels is not None:
                 means, levels, probabilities = None, file_levels, means
         rows = table = None

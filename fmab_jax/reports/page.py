@@ -19,10 +19,11 @@ import xarray as xr
 
 from fmab_jax import __version__
 from fmab_jax.analysis import privacy, words
+from fmab_jax.analysis.checks import check_result
 from fmab_jax.analysis.comparisons import compare_all
 from fmab_jax.analysis.costs import LEAK_NOTE
 from fmab_jax.analysis.overview import show
-from fmab_jax.analysis.tables import check_result, table
+from fmab_jax.analysis.tables import table
 from fmab_jax.errors import Refusal, real, refuse
 from fmab_jax.files import check_path, refuse_taken, whole_file
 from fmab_jax.plots import captions, frames, saving

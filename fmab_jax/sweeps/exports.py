@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
+from fmab_jax.analysis.checks import check_result
 from fmab_jax.analysis.costs import LEAKS, read_exposure
-from fmab_jax.analysis.tables import check_result
 from fmab_jax.errors import flag, refuse
 from fmab_jax.files import check_path, refuse_taken, whole_file
 from fmab_jax.parts.outputs import OF_RESULTS

@@ -37,7 +37,7 @@ def open_results(path: str | os.PathLike[str]) -> Results:
 def open_sweep(path: str | os.PathLike[str], *, partial: bool = False) -> xr.Dataset:
     """Opens the results of a sweep; curves are read, and checked, when they are used.
 
-    `confidence_band`, `paired_difference` and `final_table` read them block by block. What is
+    `confidence_band`, `paired_difference` and `table` read them block by block. What is
     computed from ``open_sweep(path).chunk(seed=1000)``, such as a difference, is worked out by Dask
     when it is used, and may be larger than the memory.
 

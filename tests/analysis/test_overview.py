@@ -13,6 +13,7 @@ from scipy import stats
 
 import fmab_jax as fmab
 from fmab_jax.analysis import budgets
+from fmab_jax.analysis.conditions import find_places, select_rows, sort_rows
 from fmab_jax.analysis.words import write_short
 
 SEEDS = np.array([[5, 4], [1, 0]])
@@ -218,61 +219,29 @@ def summed_up(data):
     return xr.Dataset(made, coords, data.attrs)
 
 
-def test_the_table_of_a_summary_is_that_of_its_curves():
-    """Would catch a cost whose variance is scaled by what a round costs, not by its square."""
-    found = fmab.final_table(summed_up(result()), level=0.9, **PRICES)
-    for place in ((0, 0), (0, 1)):
-        cell = found.isel(participation=place[0], epsilon=place[1])
-        for name, value in due(result(), place, 0.9).items():
-            if name == "links":
-                continue
-            kept = cell.links.sel(meter=name[6:]) if name[6:] in METERS else cell[name]
-            assert float(kept) == pytest.approx(value, rel=1e-9), name
-    assert np.isnan(found.cost.values[1]).all() and np.isnan(found.regret_upper.values[1]).all()
-
-
 def test_each_look_has_its_share_of_the_level():
     """Would catch one look's level for all looks, and counts of seeds that are paid for twice."""
-    looked = result().assign_attrs(looks=4, until_level=0.9)
-    found = fmab.final_table(looked, **PRICES)
-    for place in ((0, 0), (0, 1)):
-        cell = found.isel(participation=place[0], epsilon=place[1])
-        for name, value in due(result(), place, 1 - 0.1 / 4).items():
-            if name.startswith(("regret", "cost", "rounds")):
-                assert float(cell[name]) == pytest.approx(value, rel=1e-9), name
-        for name, value in due(result(), place, 0.9).items():
-            if name.startswith(("best", "worse", "undecided")):
-                assert float(cell[name]) == pytest.approx(value, rel=1e-9), name
+    frame = fmab.table(result().assign_attrs(looks=4, until_level=0.9), **PRICES)
+    for index, place in enumerate([(0, 0), (0, 1)]):
+        for names, level in ((("regret", "cost", "rounds"), 1 - 0.1 / 4), (EVENTS, 0.9)):
+            for name, value in due(result(), place, level).items():
+                if name.startswith(names):
+                    unit = SEEDS[place] if name in EVENTS else 1
+                    assert frame.loc[index, name] == pytest.approx(value / unit, rel=1e-9), name
     told = "90 % simultaneous band at T (97.5 % a look, 4 possible looks)"
-    assert (found.level, found.description) == (0.9, told)
+    assert (frame.attrs["level"], frame.attrs["interval"]) == (0.9, told)
 
 
 @pytest.mark.parametrize("descending", [False, True])
 def test_rows_are_sorted_by_the_column_that_is_named(descending):
     """Would catch the order of another column, turned round, or with unknown ones first."""
-    data = result(np.array([[5, 4], [1, 3]]))
-    # No two alike in any column.
-    events = np.zeros((2, 2, 5), bool)
-    events[0, 0, :1] = events[0, 1, :3] = events[1, 1, :2] = True
-    over = data.rounds_made.dims
-    data = data.assign_coords(best_arm_lost=(over, events), worse_arm_played=(over, ~events))
-    old = {"rounds": "rounds_made", "lost": "best_arm_lost", "worse": "worse_arm_played"}
-    old |= {"leak": "leak_messages", "leak_epsilon": "leak_messages"}
-    names = ["regret", "cost", "seeds", "links_bound", "epsilon", *old.values()]
-    frame = fmab.table(data, **PRICES)
-    for name in names:
-        order = fmab.overview(data, sort=name, descending=descending, **PRICES).index
-        values = frame.loc[order, name].dropna().tolist()
-        assert values == sorted(values, reverse=descending) and len(set(values)) > 1
-        if name in ("regret", "rounds_made", "cost"):
-            assert len(values) == 3 and np.isnan(frame.loc[order[-1], name])
-    # As version 0.3 called them.
-    for name, new in old.items():
-        with pytest.warns(FutureWarning, match=f"^sort: {name} is {new} now"):
-            shown = fmab.overview(data, sort=name, descending=descending, **PRICES)
-        assert shown.index.equals(
-            fmab.overview(data, sort=new, descending=descending, **PRICES).index
-        )
+    frame = fmab.table(result(), **PRICES)
+    for name in ("regret", "cost", "links_bound", "epsilon", "leak_messages"):
+        values = sort_rows(frame, name, descending)[name]
+        known = values.dropna().tolist()
+        assert known == sorted(known, reverse=descending) and len({*known}) > 1
+        assert not values[: len(known)].isna().any()
+    refuses("^sort='regrett': must be a column .* 'regret'", sort_rows, frame, "regrett")
 
 
 def decided(undecided, rounds):
@@ -312,42 +281,25 @@ def remarks(*start, **given):
     return [line for line in said if line.startswith(start)]
 
 
-def test_a_budget_that_does_not_fit_is_remarked():
-    """Would catch rounds that were never made told as a budget that was kept."""
-    given = {"epsilon": [0.05], "rounds": [None, 2], "horizon": 2000}
-    (said,) = remarks("A budget", **given)
-    made = fmab.sweep("cdp", **given | SMALL).sel(epsilon=0.05, rounds=2)
-    number, share = float(made.rounds_made.mean()), float((made.chosen_arm < 0).mean())
-    assert 0 < number < 2 and 0 < share
-    assert said == (
-        f"A budget of 2 rounds does not fit T in 1 of 2 rows: {number:.3g} are made on average, "
-        f"and {round(100 * share)} % of the seeds still explore.\n"
-        "Take a longer horizon, or let more agents report."
-    )
-    assert remarks("A budget", epsilon=[1], rounds=[2], horizon=10**8) == []
-    # One configuration is no row of several.
-    single = fmab.simulate(fmab.cdp_mab(0.05, rounds=2), fmab.Problem.uniform(4, 3), 2000, seeds=20)
-    assert any("fit T: " in line for line in fmab.table(single).attrs["remarks"])
-
-
 def test_swept_values_that_no_theorem_covers_are_remarked():
     """Would catch a swept value that is read from the defaults, or counted where it is proven."""
     given = {"epsilon": [1.0], "scale": [0.3, 0.5, 1], "horizon": 500}
     (said,) = remarks("No theorem", **given)
-    assert said.startswith("No theorem covers scale = 0.3 and scale = 0.5 in 2 of 3 rows: 1 is ")
+    assert said.startswith("No theorem covers scale = 0.3 (1 is ") and " and scale = 0.5 (" in said
+    assert said.endswith(" in 2 of 3 rows.")
     # Labels stand for values.
     (said,) = remarks("No theorem", **given | {"scale": {"small": 0.3, "paper": 1}})
-    assert said.startswith("No theorem covers scale = 0.3 in 1 of 2 rows: ")
+    assert said.startswith("No theorem covers scale = 0.3 (1 ") and "in 1 of 2 rows" in said
     algorithms = {"small": fmab.cdp_mab(1, scale=0.3), "paper": fmab.cdp_mab(1)}
     labelled = fmab.sweep(algorithms, horizon=500, **SMALL)
     lines = fmab.table(labelled).attrs["remarks"]
-    assert any(line.startswith("No theorem covers scale = 0.3 in 1 of 2 rows") for line in lines)
+    assert said in lines
 
 
 def test_shares_are_shown_in_per_cent():
     """Would catch 1e+02 for 99.6 %, a share among percentages, and a legend of absent means."""
     data = decided(199, 2).assign_coords(best_arm_lost=("seed", np.ones(200, bool)))
-    shown = fmab.overview(data, columns=["best_arm_lost", "undecided"])
+    shown = fmab.show(fmab.table(data), ["best_arm_lost", "undecided"])
     assert shown.columns.tolist() == ["best arm lost, % [95 %]", "undecided, %"]
     low = 100 * stats.binomtest(200, 200).proportion_ci(0.95, "exact").low
     assert shown.values.tolist() == [[f"100 [{low:.2g}, 100]", "99.5"]]
@@ -381,121 +333,55 @@ def test_where_agents_differ(rows, settings, differ):
     assert ["where agents differ" in line for line in said] == [True] * differ
 
 
-def rows_of(where):
-    """Returns the values of epsilon of the rows that are shown, of four made-up ones."""
-    return fmab.overview(some_sweep(), where=where, columns=["epsilon"]).epsilon.tolist()
-
-
 @functools.cache
 def some_sweep():
     return fmab.sweep("cdp", epsilon=[0.05, 0.2, 1, None], agents=3, arms=3, horizon=10**5, seeds=5)
 
 
-def test_rows_are_those_of_which_the_conditions_hold():
+@pytest.mark.parametrize(
+    ("where", "labels"),
+    {
+        "leak_messages<=1": [0.05, 0.2],
+        "leak_messages <= 4 and not epsilon == 1": [0.05, 0.2],
+        "0.1 < epsilon < inf or seeds > 5": [0.2, 1],
+        "epsilon in [0.05, 1] and algorithm == 'cdp'": [0.05, 1],
+        "(epsilon == 1) | (leak_messages > 4)": [1, np.inf],
+        "epsilon == none": [np.inf],
+    }.items(),
+)
+def test_rows_are_those_of_which_the_conditions_hold(where, labels):
     """Would catch < for <=, another column, the last condition alone, and lost brackets."""
     frame = fmab.table(some_sweep())
-    every = np.array(["0.05", "0.2", "1", "none"])
-    assert rows_of([]) == [*every]
-    middle = float(np.sort(frame.regret)[2])
-    for test in ("<=", "<", ">=", ">"):
-        wanted = [*every[frame.eval(f"regret {test} {middle!r}")]]
-        assert 0 < len(wanted) < 4 and rows_of([f"regret{test}{middle!r}"]) == wanted
-    most = float(frame.links_server.max())
-    assert rows_of(f" links_server < {most!r} ") == [*every[frame.links_server < most]]
-    assert rows_of("leak_messages<=1") == ["0.05", "0.2"]
-    assert rows_of(["leak_messages<=4", "epsilon>0.05"]) == ["0.2", "1"]
-    assert rows_of("leak_messages <= 4 and not epsilon == 1") == ["0.05", "0.2"]
-    assert rows_of("0.1 < epsilon < inf or seeds > 5") == ["0.2", "1"]
-    assert rows_of("epsilon in [0.05, 1] and algorithm == 'cdp'") == ["0.05", "1"]
-    # As in pandas, & is "and"; a text in quotes stays what it is.
-    assert rows_of("not ((epsilon == 1) & (leak_messages <= 4))") == ["0.05", "0.2", "none"]
-    assert rows_of("epsilon == 1 | not (epsilon > 0.1) & seeds == 5") == ["0.05", "1"]
-    assert rows_of("trust != 'a & b' and epsilon == inf") == ["none"]
-
-
-def test_a_column_of_numbers_and_texts_is_compared_with_either():
-    """Would catch a number that is refused, or not found, since another column is a text."""
-    data = fmab.sweep("cdp", epsilon_message=["1x2,9x1", 1], agents=3, arms=3, horizon=500, seeds=2)
-    for where, labels in {
-        "epsilon_message <= 1": ["1"],
-        "epsilon_message <= 1 and algorithm == 'cdp'": ["1"],
-        "epsilon_message == '1x2,9x1'": ["1x2,9x1"],
-        "epsilon_message in ['1x2,9x1', 1] and seeds == 2": ["1x2,9x1", "1"],
-    }.items():
-        assert fmab.overview(data, where=where).epsilon_message.tolist() == labels, where
-
-
-def test_old_conditions_are_translated_and_a_line_says_so():
-    """Would catch commas that keep the last condition alone, and counts that read as shares."""
-    with pytest.warns(FutureWarning) as caught:
-        assert rows_of("leak<=4, epsilon!=1,rounds>=0") == ["0.05", "0.2"]
-    lines = [str(warning.message) for warning in caught]
-    assert "where: commas are and now: leak <= 4 and epsilon != 1 and (rounds >= 0)" in lines
-    assert {"where: leak is leak_messages now", "where: rounds is rounds_made now"} <= {*lines}
-    refuses("must be about best_arm_lost, a share of the seeds; ", rows_of, "lost<3")
+    assert select_rows(frame, where).epsilon.tolist() == labels
+    assert select_rows(frame, [where, "epsilon > 0.05"]).epsilon.tolist() == [
+        x for x in labels if x > 0.05
+    ]
+    assert [frame.epsilon[i] for (i,) in find_places(some_sweep(), where)] == labels
 
 
 def test_numbers_are_found_where_they_are_printed():
     """Would catch a row of 0.30000000000000004 that a bound of 0.3 drops, or a wide tolerance."""
     grid = {"epsilon": [0.1 + 0.2, 0.3001], "agents": 3, "arms": 3, "horizon": 500, "seeds": 2}
-    data = fmab.sweep("cdp", **grid)
+    frame = fmab.table(fmab.sweep("cdp", **grid))
     for where in ("epsilon <= 0.3", "epsilon == 0.3", "epsilon >= 0.3 and not epsilon > 0.3"):
-        assert fmab.overview(data, where=where).epsilon.tolist() == ["0.3"]
-    assert fmab.overview(data, where="epsilon > 0.3").epsilon.tolist() == ["0.3001"]
-    # Texts tell numbers apart that differ by less than what is printed.
-    twins = fmab.sweep("cdp", **grid | {"epsilon": [0.3, 0.1 + 0.2]})
-    assert fmab.overview(twins).epsilon.tolist() == ["0.3", "0.30000000000000004"]
-
-
-STRANGE = (
-    *(
-        "",
-        5,
-        None,
-        "regret=1",
-        "regret<=1,000",
-        "regret<2, 5",
-        "()",
-        "regret == None",
-        "regret > 1j",
-        "f'{regret}' == ''",
-        "epsilon is 1",
-        "epsilon is not 1",
-    ),
-    *("__import__('os').getcwd() == 1", "regret.sum() > 0", "@regret > 0", "(lambda: 1)() > 0"),
-    *("[x for x in regret]", "regret[0] > 0", "regret > 1 if cost else 0", "(regret := 1) > 0"),
-    *("regret ** 9 > 1", "'a' * 999999999 > 'b'", "(" * 500, "regret > 0 or " * 100 + "cost > 0"),
-)
+        assert fmab.show(select_rows(frame, where)).epsilon.tolist() == ["0.3"]
+    assert fmab.show(select_rows(frame, ["epsilon > 0.3"])).epsilon.tolist() == ["0.3001"]
 
 
 @pytest.mark.parametrize(
     ("where", "line"),
     [
-        *((text, "must be a condition such as links_max <= 400 and ") for text in STRANGE),
-        ("regrett < 1", "must be about columns of the table, not 'regrett'; did you mean 'regret'"),
-        ("index < 1", "must be about columns of the table, not 'index'; "),
-        ("epsilon == none", "about columns of the table, not 'none'; none among numbers is inf"),
-        ("epsilon == 'none'", "must be a comparison of epsilon with numbers; none among them is "),
-        ("cost < 9 or epsilon in [1, 'none']", "must be a comparison of epsilon with numbers; "),
-        ("regret + 1", "must be true or false of a row; "),
-        ("1 < 2", "must be true or false of a row; "),
-        ("algorithm < 3", "must be a condition of its columns; compare numbers with numbers"),
-        ("links < 9" + "9" * 400, "must be a condition of its columns; "),
+        *((x, "must be a condition such as links_max <= 400 and ") for x in ("", "(" * 99)),
+        (5, "must be a condition, or a list of them; "),
+        ("regrett < 1", "must be a condition such as .*name 'regrett' is not defined"),
+        ("algorithm < 3", "must be a condition such as "),
+        *((x, "must be true or false of a row; ") for x in ("regret=1", "regret + 1", "1 < 2")),
+        ("epsilon <= 1,000", "must be true or false of a row; "),
     ],
 )  # fmt: skip
 def test_other_expressions_are_refused_in_a_line(where, line):
-    """Would catch code that runs, a power or a text that fills the memory, and a traceback."""
-    refuses(line, fmab.overview, some_sweep(), where=[where])
-
-
-def test_rows_keep_budgets_of_the_largest_run():
-    """Would catch a mean for a maximum, which lets runs through that exceed a budget."""
-    frame = fmab.table(result())
-    for name in budgets.BUDGETS:
-        budget = float(frame[f"{name}_max"][0]) - 0.5
-        assert frame[name][0] < budget
-        shown = fmab.overview(result(), where=[f"{name}_max<={budget!r}", "seeds>1"])
-        assert shown.epsilon.tolist() == ["2"] * int(frame[f"{name}_max"][1] <= budget)
+    """Would catch a traceback, an assignment, or a number that is taken for a truth."""
+    refuses(line, select_rows, fmab.table(some_sweep()), [where])
 
 
 def test_the_tail_is_that_of_the_runs():
@@ -513,9 +399,8 @@ def test_what_old_results_do_not_say_is_absent():
     """Would catch zeros, or means, for maxima that a summary of an older version lacks."""
     curves, kept = result(), summed_up(result())
     old = kept.drop_vars(["number_bits", "rounds_histogram", *NUMBERS[1:]])
-    frame, names = fmab.table(old), set(fmab.final_table(old).data_vars)
+    frame = fmab.table(old)
     assert {*frame} & {*budgets.COLUMNS} == {"links", "numbers"}
-    assert names & {*budgets.COLUMNS} == {"links", "numbers"}
     assert frame.links[0] == due(curves, (0, 0), 0.9)["links"]
     assert "links max" not in fmab.overview(old).columns
     frame = fmab.table(curves.drop_vars("number_bits"))
@@ -553,11 +438,11 @@ def test_a_table_counts_the_seeds_that_were_selected():
     """Would catch intervals of all seeds where some were selected, and a table of a single one."""
     data = some_sweep().sel(epsilon=0.2)
     regret = data.regret.values[1:4, -1]
-    table = fmab.final_table(data.isel(seed=slice(1, 4)))
+    (row,) = fmab.table(data.isel(seed=slice(1, 4))).to_dict("records")
     half = stats.t.ppf(0.975, 2) * stats.sem(regret)
-    assert int(table.seeds) == 3 and float(table.regret) == pytest.approx(regret.mean())
-    assert float(table.regret_upper - table.regret) == pytest.approx(half, rel=1e-9)
-    refuses("must be the Dataset of simulate or of a sweep", fmab.final_table, data.isel(seed=2))
+    assert row["seeds"] == 3 and row["regret"] == pytest.approx(regret.mean())
+    assert row["regret_upper"] - row["regret"] == pytest.approx(half, rel=1e-9)
+    refuses("must be the Dataset of simulate or of a sweep", fmab.table, data.isel(seed=2))
 
 
 def test_a_swept_leak_has_a_column():
@@ -565,10 +450,10 @@ def test_a_swept_leak_has_a_column():
     problem = fmab.Problem([0.9, 0.1], agents=3)
     data = fmab.sweep(fmab.kl_se, problem, leak=[0.5, 1], horizon=50, seeds=2, times=[50])
     assert fmab.table(data).leak.tolist() == [0.5, 1.0]
-    assert fmab.overview(data, where="leak > 0.5").leak.tolist() == ["1"]
+    assert fmab.overview(data).leak.tolist() == ["0.5", "1"]
 
 
-@pytest.mark.parametrize("frame", [None, 5, "x", [1], np.zeros(3), some_sweep])
+@pytest.mark.parametrize("frame", [None, np.zeros(3), xr.Dataset()])
 def test_show_takes_frames_alone(frame):
     """Would catch a traceback, or a result that is shown as if it were its table."""
     refuses("must be what table returned; write show", fmab.show, frame)
@@ -583,6 +468,6 @@ def test_show_takes_parts_of_a_frame():
     assert shown.x.tolist() == ["a"] * 4 + ["b"] * 3 and shown.columns[2] == "regret"
     part = fmab.show(frame.query("epsilon < 1")[["epsilon", "regret", "regret_lower"]])
     assert part.columns.tolist() == ["epsilon", "regret"]
-    for columns in (["regrett"], "regret", [None], 5):
-        refuses("columns=.*: must be ", fmab.show, frame, columns)
+    for columns in (["regrett"], "regret", [None]):
+        refuses("columns=.*: must be a ", fmab.show, frame, columns)
     refuses("words='yes': must be ", lambda value: fmab.show(frame, words=value), "yes")

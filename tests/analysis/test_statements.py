@@ -12,34 +12,25 @@ import fmab_jax as fmab
 from experiments.common import DEMAB
 from fmab_jax.algorithms.base import ledger_of
 from fmab_jax.analysis import statements
-from fmab_jax.analysis.costs import NO_MESSAGES, Cost, read_cost, read_exposure
-from fmab_jax.analysis.statements import Comparison, Participant, Question, write_p_value
-from fmab_jax.parameters import ViewKind
+from fmab_jax.analysis.costs import NO_MESSAGES, Cost, read_exposure
+from fmab_jax.analysis.statements import Comparison, write_p_value
 
 
-def stated(rows, links=((1, 2, 4), (5, 6, 8))):
-    """A result that says so much of its ledger; links of two seeds on three meters at T."""
-    data = xr.Dataset(
-        {"links": (("seed", "time", "meter"), np.array([[[0, 0, 0], row] for row in links]))},
-        {"priced": ("meter", [False, True, False]), "side": ("meter", ["server", "peer", "peer"])},
-    )
-    return add_ledgers(data, [[make_row(*each) for each in rows]])
+def stated(rows):
+    """A result that says no more than its ledger."""
+    return add_ledgers(xr.Dataset(), [[make_row(*each) for each in rows]])
 
 
 def test_the_leak_is_that_of_who_is_told_most():
     """Would catch actions taken for messages, the least view, and a meter without a price."""
     both = [("sums over 9 agents", 0.5), ("single messages", 4.5), ("actions", math.inf)]
-    found = read_cost(stated(both))
-    assert found[:4] == (4.5, 0.0, ViewKind.MESSAGES, "single messages")
-    # Links to the server always have a price; of the peers' meters, one has.
-    assert found.links == (1 + 2 + 5 + 6) / 2
-    open_ = read_cost(stated([("messages", math.inf), ("sums over 9 agents", 2.0)]))
-    assert open_[:4] == (math.inf, 0.0, ViewKind.MESSAGES, "messages")
-    silent = read_cost(stated([("actions", 1.0)]))
-    assert silent[:4] == (0.0, 0.0, None, NO_MESSAGES)
+    assert read_exposure(stated(both))[:3] == (4.5, 0.0, "single messages")
+    open_ = read_exposure(stated([("messages", math.inf), ("sums over 9 agents", 2.0)]))
+    assert open_[:3] == (math.inf, 0.0, "messages")
+    assert read_exposure(stated([("actions", 1.0)]))[:3] == (0.0, 0.0, NO_MESSAGES)
     up_to = add_ledgers(stated(both), [[make_row("actions", 1.0), make_gaussian_row()]])
-    found = read_cost(up_to)
-    assert found[:4] == (float(up_to.leak_messages), 1e-6, ViewKind.MESSAGES, "single messages")
+    found = read_exposure(up_to)
+    assert found[:3] == (float(up_to.leak_messages), 1e-6, "single messages")
     assert 1 < found.leak < 2
 
 
@@ -49,15 +40,15 @@ def test_a_ledger_tells_of_its_own_leak_alone():
     others = data.assign(leak_messages=9.0), data.assign(leak_messages_delta=1e-6)
     others += data.drop_vars("ledger"), data.assign(leak_messages=math.nan)
     for other in others:
-        found = read_cost(other)
+        found = read_exposure(other)
         stated_leak = float(other.leak_messages), float(other.leak_messages_delta)
         np.testing.assert_equal(found[:2], stated_leak)
-        assert (found.view, found.observation, found.trust) == (None, "", "")
+        assert (found.observation, found.trust) == ("", "")
         assert np.isnan(fmab.add_leaks(other.assign(seeds=2)).leak_sum)
-    assert np.isnan(read_cost(data.drop_vars("leak_messages")).leak)
+    assert np.isnan(read_exposure(data.drop_vars("leak_messages")).leak)
 
 
-FACTS = ("leak", "delta", "view", "observation", "trust", "has_open_actions")
+FACTS = ("leak", "delta", "observation", "trust", "has_open_actions")
 GAUSSIAN = {"mechanism": "gaussian", "delta": 1e-3}
 SWEPT = {
     "algorithms": (
@@ -96,21 +87,18 @@ def test_each_configuration_has_a_ledger_of_its_own(case, uncomputed, tmp_path):
     due = [[getattr(read_exposure(run), name) for name in FACTS] for run in alone]
     assert len({str(facts) for facts in due}) > 1
     dims = [*data.seeds.dims]
-    table = fmab.final_table(data)
     loaded = fmab.load(fmab.save(data.load(), tmp_path / "x.nc"))
     places = [*np.ndindex(data.seeds.shape)]
     for place, facts, run in zip(places, due, alone, strict=True):
         at = dict(zip(dims, place, strict=True))
         slices = {name: [index] for name, index in at.items()}
         labels = {name: data[name].values[index] for name, index in at.items()}
-        cells = [
-            whole.isel(at) for whole in (data, table, loaded, data.transpose(..., *dims[::-1]))
-        ]
+        cells = [whole.isel(at) for whole in (data, loaded, data.transpose(..., *dims[::-1]))]
         cells += [data.sel(labels), data.isel(slices).isel(dict.fromkeys(dims, 0))]
         for cell in cells:
             assert [getattr(read_exposure(cell), name) for name in FACTS] == facts
-        sums = [fmab.add_leaks(whole).leak_sum for whole in (data.isel(at), table.isel(at), run)]
-        np.testing.assert_array_equal(sums[:2], [sums[2]] * 2)
+        sums = [fmab.add_leaks(whole).leak_sum for whole in (data.isel(at), run)]
+        np.testing.assert_array_equal(*sums)
 
 
 def test_p_values_are_written():
@@ -125,14 +113,15 @@ UNKNOWN = Cost()
 
 def made(costs=(UNKNOWN, UNKNOWN), **changes):
     """A comparison, for its words."""
-    runs = zip(("p = 0.2", "p = 0.4"), (186.0, 100.0), costs, strict=True)
+    first, second = costs
     plain = {
-        "participants": tuple(
-            Participant.from_cost(name, 100, mean, cost) for name, mean, cost in runs
+        "participants": (
+            first._replace(label="p = 0.2", seeds=100, mean=186.0),
+            second._replace(label="p = 0.4", seeds=100, mean=100.0),
         ),
-        "question": Question(1000, 0, "agents 5, arms 3"),
         **{"difference": 86.0, "lower": 85.0, "upper": 87.0, "p_value": 1e-20},
         **{"percent": 86.0, "percent_lower": 85.0, "percent_upper": 87.0, "adjusted": 1e-20},
+        **{"method": "paired", "level": 0.95},
     }
     return Comparison(**{**plain, **changes})
 
@@ -165,34 +154,34 @@ ONE, SUM = "single messages", "sums over 50 agents"
 
 
 def spent(leak, observation, links=math.nan, delta=0.0, trust=""):
-    """The cost of a run, whose view is that of its words."""
-    view = None if observation == NO_MESSAGES else make_row(observation, leak).view
-    return Cost(leak, delta, view, observation, links, trust)
+    """The cost of a run."""
+    return Cost(leak, delta, observation, trust, links=links)
 
 
 @pytest.mark.parametrize(
     ("first", "second", "text"),
     [
         ((5, ONE, 190), (5, ONE, 190), f"leak ε = 5 each ({ONE}); links 190 each"),
-        ((50, ONE, 250), (1, SUM, 639), f"leak ε = 50 ({ONE}) and 1 ({SUM}); links 250 and 639"),
+        ((6, ONE, 38.125), (30, ONE, 7), f"leak ε = 6 and ε = 30 ({ONE}); links 38.12 and 7"),
+        (
+            (50, ONE, 250),
+            (1, SUM, 639),
+            f"leak ε = 50 ({ONE}) and ε = 1 ({SUM}); links 250 and 639",
+        ),
         ((0, NO_MESSAGES, 0), (0, NO_MESSAGES, 0), "leak nothing each; links 0 each"),
-        ((math.inf, ONE, 7), (math.inf, ONE, 7), f"leak no bound each ({ONE}); links 7 each"),
+        ((0, NO_MESSAGES, 1), (math.inf, ONE, 2), "leak nothing and no bound; links 1 and 2"),
+        ((math.inf, SUM, 7), (2, ONE, 7), f"leak no bound and ε = 2 ({ONE}); links 7 each"),
         (
             *((1.7099, ONE, 7, 1e-6), (1.7099, ONE, 7, 1e-6)),
             f"leak (ε, δ) = (1.71, 10⁻⁶) each ({ONE}); links 7 each",
         ),
         (
-            *((1.7099, ONE, 7, 1e-6), (5, SUM, 7)),
-            f"leak (ε, δ) = (1.71, 10⁻⁶) ({ONE}) and ε = 5 ({SUM}); links 7 each",
-        ),
-        # A smaller epsilon up to a delta is not less, and not more.
-        (
-            *((1.7099, ONE, 7, 1e-6), (5, ONE, 7)),
-            f"leak (ε, δ) = (1.71, 10⁻⁶) and ε = 5 ({ONE}); links 7 each",
+            *((1, ONE, 7, 1e-6), (1, ONE, 7)),
+            f"leak (ε, δ) = (1, 10⁻⁶) and ε = 1 ({ONE}); links 7 each",
         ),
         (
-            *((1, ONE, 7, 1e-6), (1, SUM, 7, 1e-6)),
-            f"leak (ε, δ) = (1, 10⁻⁶) ({ONE}) and (1, 10⁻⁶) ({SUM}); links 7 each",
+            *((1, ONE, 7, 1e-6), (1, ONE, 7, 1e-3)),
+            f"leak (ε, δ) = (1, 10⁻⁶) and (ε, δ) = (1, 0.001) ({ONE}); links 7 each",
         ),
         ((), (), ""),
     ],
@@ -204,75 +193,19 @@ def test_leaks_and_links_of_two_runs_are_written(first, second, text):
     assert found.sentence == f"{made().sentence}{'; ' * bool(text)}{text}"
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "size", "text"),
-    [
-        ((6, ONE, 38.125), (30, ONE, 190), "less", f"ε = 6 and 30 ({ONE})"),
-        ((30, SUM, 38.125), (6, SUM, 190), "more", f"ε = 30 and 6 ({SUM})"),
-        ((0, NO_MESSAGES, 1), (math.inf, ONE, 2), "less", f"nothing and no bound ({ONE})"),
-        ((math.inf, ONE, 7), (2, ONE, 7), "more", f"no bound and ε = 2 ({ONE})"),
-        ((math.inf, SUM, 7), (2, ONE, 7), "more", f"no bound ({SUM}) and ε = 2 ({ONE})"),
-        # Of equal epsilons that without delta is the smaller leak; no bound is more than any.
-        ((1, ONE, 7), (1, ONE, 7, 1e-6), "less", f"ε = 1 and (ε, δ) = (1, 10⁻⁶) ({ONE})"),
-        ((2, ONE, 7, 1e-6), (1, ONE, 7), "more", f"(ε, δ) = (2, 10⁻⁶) and ε = 1 ({ONE})"),
-        ((2, ONE, 7, 1e-6), (3, ONE, 7, 1e-6), "less", f"(ε, δ) = (2, 10⁻⁶) and (3, 10⁻⁶) ({ONE})"),
-        ((2, ONE, 7, 1e-6), (math.inf, ONE, 7), "less", f"(ε, δ) = (2, 10⁻⁶) and no bound ({ONE})"),
-    ],
-)
-def test_of_unequal_leaks_the_sentence_is_about_regret_and_leak(first, second, size, text):
-    """Would catch a verdict on regret alone where one leaks more, and which one turned round."""
-    costs = spent(*first), spent(*second)
-    numbers = [*dict.fromkeys(f"{each.links:.4g}" for each in costs)]
-    links = f"links {' and '.join(numbers)}{' each' * (len(numbers) == 1)}"
-    for changes in ({}, {"adjusted": 0.2}, {"difference": -86.0}):
-        start = made(**changes).sentence
-        told = made(costs, **changes).sentence
-        assert told == f"{start}; p = 0.2 leaks {size}: {text}; {links}"
-
-
-@pytest.mark.parametrize(
-    ("epsilons", "deltas"),
-    [((1, 1), (0.0, 1e-6)), ((1, 1), (1e-6, 1e-3)), ((1.7099, 1.71), (1e-6, 0.0))],
-)
-def test_unlike_deltas_are_never_alike(epsilons, deltas):
-    """Would catch a leak up to a delta called equal to one without, in either order."""
-    costs = [spent(e, ONE, 7, d) for e, d in zip(epsilons, deltas, strict=True)]
-    for pair in (costs, costs[::-1]):
-        leaks = made(pair).sentence.partition("; ")[2].partition("; links")[0]
-        assert "each" not in leaks and "δ) = (" in leaks
-
-
-def test_rounding_makes_no_leaks_unlike():
-    """Would catch epsilons that differ in a last digit told as more and less."""
-    costs = spent(1.0, ONE, 7, 1e-6), spent(1.0 - 1e-14, ONE, 7, 1e-6)
-    assert f"; leak (ε, δ) = (1, 10⁻⁶) each ({ONE}); " in made(costs).sentence
-    costs = spent(1.0, ONE, 7), spent(1.0 - 1e-6, ONE, 7)
-    assert "; p = 0.2 leaks more: " in made(costs).sentence
-
-
 def test_runs_and_sweeps_say_what_they_cost():
     """Would catch the leak of one configuration told of another, or links of one seed."""
     grid = dict(participation=[0.25, 1.0], epsilon=0.5, horizon=20_000, seeds=16, times=10)
-    swept = {
-        keep: fmab.sweep("cdp", **sizes.SMALL, **grid, keep=keep, progress=False)
-        for keep in ("curves", "summary")
-    }
-    for number, heard in enumerate((1, 4)):
-        cell = swept["curves"].isel(participation=number)
-        found = read_cost(cell)
-        assert found[:4] == (0.5 * heard, 0.0, ViewKind.MESSAGES, "single messages")
-        rounds = cell.rounds_made.values.mean()
-        assert found.links == pytest.approx(heard * rounds, rel=1e-12) and rounds > 0
-        kept = read_cost(swept["summary"].isel(participation=number))
-        assert kept[:4] == found[:4] and kept.links == pytest.approx(found.links, rel=1e-12)
-    (told,) = fmab.compare_all(swept["curves"])
-    few, all_ = (read_cost(swept["curves"].isel(participation=n)) for n in (0, 1))
-    pair = zip(told.participants, (few, all_), strict=True)
-    for each, cost in pair:
-        told_of = each.leak, each.delta, each.view, each.observation, each.links, each.trust
-        assert told_of == cost[:6]
-    assert "; p = 0.25 leaks less: ε = 0.5 and 2 (single messages); links " in told.sentence
-    assert told.question.problem.startswith("agents 4, arms 3, problem drawn")
+    for keep in ("curves", "summary"):
+        data = fmab.sweep("cdp", **sizes.SMALL, **grid, keep=keep, progress=False)
+        (told,) = fmab.compare_all(data)
+        table = fmab.table(data)
+        for number, (run, heard) in enumerate(zip(told.participants, (1, 4), strict=True)):
+            assert run[:3] == (0.5 * heard, 0.0, "single messages")
+            assert run.links == pytest.approx(heard * table.rounds_made[number], rel=1e-12)
+            assert (run.seeds, run.mean) == (16, pytest.approx(table.regret[number], rel=1e-12))
+            assert (run.links, run.trust) == (table.links[number], table.trust[number])
+        assert "; leak ε = 0.5 and ε = 2 (single messages); links " in told.sentence
 
 
 TRUSTS = ("nobody: a message leaks at most its epsilon", "a secure sum")
@@ -327,23 +260,17 @@ def test_trust_is_that_of_the_configuration_that_ran(algorithm, trust):
 def test_a_record_is_written_as_cells():
     """Would catch swapped columns, a leak of the other run, or an interval of another number."""
     costs = spent(6, "messages", 38.125, 0.0, "A"), spent(math.inf, "sums", 190, 0.0, "B")
-    found = made(costs, at="<b>", lower=-85.5, percent_lower=-3.25)
-    cells = found.cells()
-    assert [*cells.values()] == [
-        *("<b>", "p = 0.2", "p = 0.4", "6 (messages) and no bound", "186", "100"),
-        *("+86", "[-85.5, +87]", "+86 %", "[-3.25, +87] %", "< 10⁻¹⁵", "< 10⁻¹⁵"),
-    ]
-    assert list(cells) == [
-        *("at", "first", "second", "leaks ε", "regret, first", "regret, second"),
-        *("difference", "interval", "per cent", "interval of it", "p-value", "p-value, Holm"),
-    ]
-    assert found.cells("messages")["leaks ε"] == "6 and no bound"
+    found = made(costs, at="<b>", lower=-85.5, percent_lower=-3.25, adjusted=0.03)
+    assert found.cells() == {
+        **{"at": "<b>", "first": "p = 0.2", "second": "p = 0.4"},
+        **{"leaks ε": "6 (messages) and no bound", "regret, first": "186", "regret, second": "100"},
+        **{"difference": "+86 [-85.5, +87]", "per cent": "+86 [-3.25, +87]", "p-value": "0.030"},
+    }
     up_to = made((spent(6, "messages", 38.125, 1e-6), costs[1]))
     assert up_to.cells("messages")["leaks ε"] == "(6, 10⁻⁶) and no bound"
     assert found.method_note == "Paired by seed: Student's t of the differences; 100 seeds each"
     unknown = made(percent=math.nan, percent_lower=math.nan, percent_upper=math.nan).cells()
-    assert unknown["per cent"] == unknown["interval of it"] == "–"
-    assert unknown["leaks ε"] == ""
+    assert (unknown["per cent"], unknown["leaks ε"]) == ("–", "")
 
 
 def test_an_end_of_an_interval_that_is_not_0_is_not_written_as_0():

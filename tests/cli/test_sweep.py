@@ -166,9 +166,7 @@ def test_export_writes_what_was_swept(eps, capsys):
         "plot eps --x epsilon": "eps: frame='2 values of rounds': must be one value of every "
         "parameter except epsilon; ... --select rounds=none",
         "plot half --x epsilon --hue rounds": "half: frame.regret='2 not finite': ",
-        "show eps --where regret<0 seeds>1": "--where regret<0 seeds>1: must be true of at least "
-        "one row; ",
-        "show eps --sort eps": "--sort eps: must be about columns of the table; ... 'epsilon'?",
+        "show eps --sort eps": "--sort eps: must be a column of the table; ... 'epsilon'?",
         "show eps --select eps=1": "--select eps=1: must be one of epsilon, rounds; ... epsilon?",
         "show eps sum": "sum: must stand after an option that takes it;",
         "export eps x.txt": "x.txt: must be a name ending in .nc, .csv, .parquet",

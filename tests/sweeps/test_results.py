@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import sizes
 import xarray as xr
@@ -13,7 +14,6 @@ from refusals import refuses
 import fmab_jax as fmab
 from fmab_jax.analysis import bands, budgets, device_summary, summary
 from fmab_jax.analysis.bands import compute_moments_band
-from fmab_jax.analysis.tables import final_table
 from fmab_jax.run import resources
 from fmab_jax.sweeps import results
 from fmab_jax.sweeps.chunks import Memory, Results
@@ -121,9 +121,9 @@ def test_a_grid_with_fewer_slots_repeats_its_last(keep):
         np.testing.assert_allclose(short.regret_mean, mean[[0, 1, 1]], rtol=1e-12)
         whole = covariance[np.ix_([0, 1, 1], [0, 1, 1])]
         np.testing.assert_allclose(short.regret_covariance, whole, rtol=1e-10)
-    table = final_table(data)
+    table = fmab.table(data).set_index("horizon")
     expected = one.regret.values[:, -1].mean()
-    assert float(table.regret.sel(horizon=500)) == pytest.approx(expected, rel=1e-12)
+    assert float(table.regret[500]) == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_store_opens_as_what_sweep_returned(stores):
@@ -308,18 +308,18 @@ def test_unfinished_curves_are_nan_where_they_are_missing(stores, curves):
                 assert np.isnan(values[max(seeds, 8 if place == (1, 0) else 0) :]).all(), name
             else:
                 assert np.isnan(values[16:]).all()
-    table = final_table(data)
-    assert np.isnan(table.regret.values).tolist() == [[False, False], [False, True]]
-    assert table.best_arm_lost_upper.isnull().values.tolist() == [[False, False], [False, True]]
+    table = fmab.table(data)
+    for name in ("regret", "best_arm_lost_upper"):
+        assert table[name].isna().tolist() == [False, False, False, True]
     expected = curves.regret.values[0, 1, :16, -1].mean()
-    assert float(table.regret[0, 1]) == pytest.approx(expected, rel=1e-12)
+    assert table.regret[1] == pytest.approx(expected, rel=1e-12)
     # A configuration with fewer seeds than others is not one of runs that were joined.
     for place in np.ndindex(2, 2):
         alone = {dim: index for dim, index in zip(data.seeds.dims, place, strict=True)}
-        leaks = [final_table(item.isel(alone)).leak_messages for item in (data, curves)]
-        assert float(leaks[0]) == float(leaks[1]) > 0.0
+        leaks = [fmab.table(item.isel(alone)).leak_messages[0] for item in (data, curves)]
+        assert leaks[0] == leaks[1] > 0.0
     empty = results.dataset(subset(stores, "curves", {}), "here", partial=True)
-    assert empty.sizes["seed"] == 0 and np.isnan(final_table(empty).regret.values).all()
+    assert empty.sizes["seed"] == 0 and fmab.table(empty).regret.isna().all()
 
 
 def test_an_unfinished_summary_is_of_the_seeds_that_it_has(tmp_path, curves):
@@ -408,8 +408,8 @@ def test_a_sweep_until_precise_is_judged_by_its_looks():
     level = 1 - 0.1 / 4  # looks at 20, 40, 80 and 160 seeds
     assert data.attrs["look_level"] == pytest.approx(level, rel=1e-12)
     curves = fmab.sweep("cdp", seeds=160, **options).regret.values
-    table = final_table(data)
-    for place in np.ndindex(2, 2):
+    table = fmab.table(data)
+    for index, place in enumerate(np.ndindex(2, 2)):
         for look in (20, 40, 80, 160):
             moments = summary.compute_moments(curves[place][:look])
             mean, half = compute_moments_band(
@@ -419,15 +419,15 @@ def test_a_sweep_until_precise_is_judged_by_its_looks():
                 break
         assert int(data.seeds[place]) == look
         assert float(data.relative_width[place]) == pytest.approx(half[-1] / mean[-1], rel=1e-6)
-        ends = [float(table[f"regret{end}"][place]) for end in ("", "_lower", "_upper")]
+        ends = [table[f"regret{end}"][index] for end in ("", "_lower", "_upper")]
         expected = [mean[-1], mean[-1] - half[-1], mean[-1] + half[-1]]
         assert ends == pytest.approx(expected, rel=1e-6)
     assert table.attrs["level"] == 0.9
     text = "90 % simultaneous band at T (97.5 % a look, 4 possible looks)"
-    assert table.attrs["description"] == text
+    assert table.attrs["interval"] == text
     # Another level is one over all looks as well.
-    variant = final_table(data, level=0.95)
-    assert "98.75 % a look" in variant.attrs["description"]
+    variant = fmab.table(data, level=0.95)
+    assert "98.75 % a look" in variant.attrs["interval"]
     assert (variant.regret_upper > table.regret_upper).all()
     # Otherwise this test has seen one look only.
     assert int(data.seeds.min()) < int(data.seeds.max())
@@ -454,8 +454,8 @@ def test_bands_of_curves_that_are_read_in_blocks(streamed, curves, kind, monkeyp
         rtol = 1e-8 if kind == "simultaneous" else 1e-12
         np.testing.assert_allclose(result[name], whole[name], rtol=rtol, atol=1e-9, err_msg=name)
     if kind == "simultaneous":
-        tables = (final_table(data, server_price=25) for data in (streamed, curves))
-        xr.testing.assert_identical(*tables)
+        tables = (fmab.table(data, server_price=25) for data in (streamed, curves))
+        pd.testing.assert_frame_equal(*tables)
 
 
 def test_summaries_say_what_runs_spend():

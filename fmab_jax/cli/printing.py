@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import shutil
 import sys
 import textwrap
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING
 
 from fmab_jax.cli.options import option, rename_fields, visible
-from fmab_jax.errors import PlainText, Refusal, did_you_mean, parse_number, refuse
+from fmab_jax.errors import Refusal, did_you_mean, parse_number, refuse
 from fmab_jax.parameters import Real
 
 if TYPE_CHECKING:
@@ -84,7 +81,7 @@ class Filtered:
 
 def open_results(path: str, field: str = "folder", *, partial: bool = True) -> xr.Dataset:
     """Returns the results in a folder or a netCDF file, which the command calls ``field``."""
-    from fmab_jax.analysis.tables import check_result
+    from fmab_jax.analysis.checks import check_result
     from fmab_jax.sweeps import results
 
     with rename_fields(store=field, path=field):
@@ -143,16 +140,9 @@ def show_table(table: Table, *, whole: bool = True) -> None:
         table: What to print.
         whole: Whether lines are as long as the cells need, so that none is folded.
     """
-    from rich.cells import cell_len
     from rich.console import Console
 
     out = Console(file=sys.stdout, width=1000, highlight=False, markup=False)
-    if whole and sys.stdout.isatty() and out.measure(table).maximum > line_width():
-        # A narrow terminal folds headings between words, never numbers.
-        for column in table.columns:
-            lines, cells = str(column.header).split("\n"), map(str, column.cells)
-            width = max(6, *map(cell_len, (*" ".join(lines).split(), *cells)))
-            column.header = "\n".join(textwrap.fill(line, width) for line in lines)
     size = out.measure(table)
     out.width = max(line_width(), size.maximum if whole else size.minimum)
     with out.capture() as printed:
@@ -185,19 +175,7 @@ def check_columns(data: xr.Dataset, options: Filtered) -> None:
         data: The result, which needs no seeds.
         options: The options.
     """
-    from fmab_jax.analysis.overview import overview
-
-    with warnings.catch_warnings(action="ignore"):
-        overview(data, where=options.where, columns=options.columns or None)
-
-
-@contextlib.contextmanager
-def warn_in_lines() -> Iterator[None]:
-    """Prints each warning of what is called in one line."""
-    with warnings.catch_warnings(record=True, action="always") as caught:
-        yield
-    for warning in caught:
-        print(f"fmab: --{warning.message}", file=sys.stderr)
+    _filter_rows(data, Priced(), options)
 
 
 def note_stored(data: xr.Dataset, folder: str) -> None:
@@ -210,75 +188,83 @@ def note_stored(data: xr.Dataset, folder: str) -> None:
 def print_results(
     data: xr.Dataset,
     options: Priced,
+    filters: Filtered | None = None,
     *,
     form: str = "text",
     sort: str | None = None,
     descending: bool = False,
-    where: Sequence[str] = (),
-    columns: Sequence[str] | None = None,
-    empty: bool = False,
 ) -> pd.DataFrame:
     """Prints a row per configuration: regret, what it cost, and how sure that is.
 
     Args:
         data: Results of a sweep, or of a run.
         options: Options with level and prices.
+        filters: Options with conditions and columns.
         form: One of `FORMATS`; all but "text" are the table alone.
-        sort: As in `overview`.
-        descending: As in `overview`.
-        where: As in `overview`.
-        columns: As in `overview`.
-        empty: Whether a table without rows is no error.
+        sort: Name of a column, by which rows are sorted.
+        descending: Largest first.
 
     Returns:
         The rows.
     """
-    from fmab_jax.analysis import overview, tables
+    from fmab_jax.analysis import overview
 
-    with warn_in_lines():
-        data = overview.add_named_leaks(data, [sort, where, columns])
-        table = tables.table(data, level=options.level, **options.prices)
-        frame = overview.sort_rows(overview.select_rows(table, where), sort, descending)
-        if columns is not None:
-            columns = overview.find_columns(frame, "columns", columns)
-    frame = frame[frame.seeds > 0]
-    if where and not len(frame):
-        conditions = PlainText(" ".join(map(visible, where)))
-        if not empty:
-            refuse("where", conditions, "true of at least one row", "loosen it")
+    filters = filters or Filtered()
+    frame = _filter_rows(data, options, filters, sort, descending)
+    columns = [*filters.columns] or None
+    if filters.where and not len(frame):
+        conditions = " ".join(map(visible, filters.where))
         print(f"No configuration fulfils --where {conditions}.")
         return frame
     shown = overview.show(frame, columns, words=form == "latex")
-    remarks = "\n".join(shown.attrs["remarks"])
+    legend, remarks = shown.attrs["legend"], shown.attrs["remarks"]
     if form == "text":
-        output = plain_table(shown.attrs["title"])
-        for heading in shown.columns:
-            output.add_column(fold_heading(heading), justify="right", overflow="fold")
-        for cells in shown.values.tolist():
-            output.add_row(*cells)
-        show_table(output)
-        print("\n".join(filter(None, [*shown.attrs["legend"], remarks])))
+        print_texts(shown, shown.attrs["title"])
+        print("\n".join([*legend, *remarks]))
         return frame
     if form == "csv":
         print(frame[columns or [*frame]].to_csv(index=False, na_rep="nan"), end="")
     else:
-        print(_FORMATS[form](shown, f"{shown.attrs['title']}. {' '.join(shown.attrs['legend'])}"))
-    if remarks:
-        print(remarks, file=sys.stderr)
+        caption = f"{shown.attrs['title']}. {' '.join(legend)}"
+        print(
+            _write_markdown(shown, caption) if form == "markdown" else _write_latex(shown, caption)
+        )
+    print("\n".join(remarks), end="\n" * bool(remarks), file=sys.stderr)
     return frame
 
 
-def fold_heading(heading: str) -> str:
-    """Folds the heading of a narrow column."""
+def _filter_rows(
+    data: xr.Dataset,
+    options: Priced,
+    filters: Filtered,
+    sort: str | None = None,
+    descending: bool = False,
+) -> pd.DataFrame:
+    """Returns the rows of configurations with seeds that fulfil conditions, sorted."""
+    from fmab_jax.analysis import conditions, tables
+
+    data = conditions.add_named_leaks(data, [sort, *filters.where, *filters.columns])
+    table = tables.table(data, level=options.level, **options.prices)
+    conditions.check_columns(table, "columns", filters.columns)
+    frame = conditions.sort_rows(conditions.select_rows(table, filters.where), sort, descending)
+    return frame[frame.seeds > 0]
+
+
+def print_texts(texts: pd.DataFrame, title: str) -> None:
+    """Prints a table of texts, whose long headings are folded."""
+    output = plain_table(title)
+    for heading in texts.columns:
+        output.add_column(_fold_heading(heading), justify="right", overflow="fold")
+    for cells in texts.values.tolist():
+        output.add_row(*cells)
+    show_table(output)
+
+
+def _fold_heading(heading: str) -> str:
     # A percentage stays with its sign.
     whole = heading.replace(" %", "\xa0%").replace("± ", "±\xa0")
     lines = textwrap.wrap(whole, _NARROW, break_long_words=False)
     return "\n".join(lines).replace("\xa0", " ")
-
-
-def _write_html(shown: pd.DataFrame, caption: str) -> str:
-    text = shown.to_html(index=False)
-    return text.replace("<thead>", f"<caption>{escape(caption)}</caption>\n  <thead>", 1)
 
 
 def _write_markdown(shown: pd.DataFrame, caption: str) -> str:
@@ -291,13 +277,10 @@ def _write_latex(shown: pd.DataFrame, caption: str) -> str:
         text = shown.to_latex(index=False, escape=True, column_format="r" * len(shown.columns))
     except ImportError:
         remedy = 'pip install "fmab_jax[report]"'
-        refuse("format", "latex", "text, html, markdown or csv without jinja2", remedy)
+        refuse("format", "latex", "text, markdown or csv without jinja2", remedy)
     caption = caption.replace("%", r"\%")
     return f"% {caption}\n{text.rstrip()}".translate(_LATEX)
 
 
-_FORMATS: dict[str, Callable[[pd.DataFrame, str], str]] = {
-    "html": _write_html, "markdown": _write_markdown, "latex": _write_latex,
-}  # fmt: skip
-FORMATS = ("text", *_FORMATS, "csv")
+FORMATS = ("text", "markdown", "latex", "csv")
 """How a table can be written; "text" is for terminals."""

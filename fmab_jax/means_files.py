@@ -1,4 +1,4 @@
-"""Tables from CSV and NPZ files: means or ratings of a problem, and numbers by agent."""
+"""Reads means, or ratings, of a problem from CSV and NPZ files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COUNTERS = ("", "index", "agents", "id")
 _ALONE = "save them as to_csv(index=False, header=False) does, and write means as 1.0, not 1"
 
 
-class Table(NamedTuple):
+class MeansFile(NamedTuple):
     """The content of a file: means, or ratings.
 
     Attributes:
@@ -38,7 +38,7 @@ class Table(NamedTuple):
     levels: list[float] | None = None
 
 
-def read(path: object, agents: int | None = None) -> Table:
+def read(path: object, agents: int | None = None) -> MeansFile:
     """Reads means from a CSV file, or means or ratings from an NPZ file.
 
     Args:
@@ -108,7 +108,7 @@ def read_cells(
     return names, cells, b'"' in (content.partition(b"\n")[2] if has_names else content)
 
 
-def _read_means(path: Path, agents: int | None) -> Table:
+def _read_means(path: Path, agents: int | None) -> MeansFile:
     names, cells, is_quoted = read_cells(path, "means", agents)
     rows = cells.to_numpy().tolist()
     means = [[plain_number(cell) for cell in row] for row in rows]
@@ -126,7 +126,7 @@ def _read_means(path: Path, agents: int | None) -> Table:
     if counts_rows or is_named or is_quoted or is_line:
         allowed = "means alone, without a line or a column that counts the others"
         refuse("means", str(path), allowed, _ALONE)
-    return Table(array)
+    return MeansFile(array)
 
 
 def _is_count(cells: Sequence[str]) -> bool:
@@ -148,7 +148,7 @@ def plain_number(cell: str) -> float | None:
     return float(number) if number is not None and abs(number) <= sys.float_info.max else None
 
 
-def _read_npz(path: Path) -> Table:
+def _read_npz(path: Path) -> MeansFile:
     content = read_input(path, "means", _MOST_BYTES)
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
@@ -164,8 +164,8 @@ def _read_npz(path: Path) -> Table:
     if any(array.dtype.kind not in "fiu" for array in tables):
         refuse("means", str(path), "numbers", "save float64 means")
     if not is_ratings:
-        return Table(tables[0])
+        return MeansFile(tables[0])
     levels, probabilities = tables
     if levels.ndim != 1:
         refuse("levels", levels.shape, "one row of numbers", "save levels [level]")
-    return Table(probabilities, levels.tolist())
+    return MeansFile(probabilities, levels.tolist())
