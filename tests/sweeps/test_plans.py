@@ -1,11 +1,15 @@
 """Plans, shares, progress and agreement of a sweep, by arithmetic: nothing is computed."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
 from refusals import refuses
 
+import fmab_jax as fmab
 from fmab_jax import Study
+from fmab_jax.algorithms import base
+from fmab_jax.cli import study_options
 from fmab_jax.sweeps import chunks, claims, cluster, grid, layout, progress
 from fmab_jax.sweeps.precision import until_precise
 from fmab_jax.sweeps.store import Store
@@ -105,9 +109,32 @@ def test_cells_that_need_other_seeds_at_each_look_are_chunks_of_their_own():
 def test_a_worker_with_an_older_study_takes_no_seeds_away(tmp_path):
     """Would catch a header with fewer seeds than another worker is computing."""
     store = Store(tmp_path / "s", create=True)
+    with store.lock_writer():  # without a chunk the header is free
+        store.put("0" * 32, {}, {})
     headers = {n: grid.build_header(study(seeds=n), {"jax": "1"}) for n in (4, 5, 6)}
     expected = [(5, False, 5), (4, False, 5), (6, False, 6), (5, False, 6), (4, True, 4)]
     for seeds, alone, current in expected:
         claims.register_study(store, headers[seeds], (), is_alone=alone)
         header = store.header()
         assert header is not None and header["seeds"] == current
+
+
+# --- what a store says ---
+
+
+@pytest.mark.parametrize("until", [None, fmab.until_precise(relative=0.1, max_seeds=4)])
+@pytest.mark.parametrize("name", sorted(base.ALGORITHMS.by_name()))
+def test_whatever_a_study_writes_can_be_read(tmp_path, name, until):
+    """Would catch a check that is too strict: no parameters, no noise, no links, no rounds."""
+    owner = base.ALGORITHMS.by_name()[name]
+    algorithm = owner(**study_options.add_suggestions(owner, {}))
+    options = {"agents": 12, "arms": 3, "horizon": 50, "times": 4, "seeds": 2}
+    options |= {"until": until, "keep": "summary" if until else "curves"}
+    study = Study(algorithm, fixed_instance=[None, 7], **options)
+    header = grid.build_header(study, {"jax": "1"})
+    store = Store(tmp_path / "s", create=True)
+    store.write_header(header)
+    assert claims.header_in(store) == json.loads(json.dumps(header))
+    data = fmab.open_sweep(store.path, partial=True)
+    assert data.attrs["algorithm"] == name and data.attrs["study_hash"] == study.hash
+    assert data.seeds.values.tolist() == [0, 0] and data.attrs["title"] == algorithm.title
