@@ -133,10 +133,6 @@ class Results:
         chain = self.find_chain(cell, stop)
         return chain[-1].stop if chain else 0
 
-    def count_stored(self, cell: str) -> int:
-        """Returns how many of the cell's first seeds are computed without a gap."""
-        return self.count_seeds(cell, max((x.stop for x in self.parts.get(cell, ())), default=0))
-
     def find_gaps(
         self, cell: str, start: int, stop: int, target: int | None = None
     ) -> list[tuple[int, int]]:

@@ -17,6 +17,7 @@ from fmab_jax.parts.outputs import Output
 from fmab_jax.parts.outputs.standard import STANDARD, list_standard, refuse_absent
 from fmab_jax.run import netcdf, schema
 from fmab_jax.run.outputs import collect_accumulators, compute_output, from_study
+from fmab_jax.run.resources import MAX_SEEDS
 from fmab_jax.sweeps.chunks import Results, as_slice
 from fmab_jax.sweeps.claims import header_in
 from fmab_jax.sweeps.grid import SHARED, Grid
@@ -126,7 +127,7 @@ def dataset(results: Results, store: str, *, partial: bool = False) -> xr.Datase
         if dims and name not in ("algorithm", "title", *grid.dims):
             data.coords[name] = (dims, values)
     data.attrs = grid.attrs(results.collect_versions(stops))
-    stored = {cell: results.count_stored(cell) for cell in stops}
+    stored = {cell: results.count_seeds(cell, MAX_SEEDS) for cell in stops}
     if more := [seeds for cell, seeds in stored.items() if seeds > stops[cell]]:
         data.attrs["stored_seeds"] = max(more)
     return data
