@@ -40,7 +40,6 @@ def execute(call: Call[ReportOptions]) -> None:
 
     options = call.options
     with rename_fields(path="sources", store="sources"):
-        page.check_out(options.out, options.overwrite)
         results = page.read_results(options.sources)
         path = page.write_report(
             {label: select_cells(data, options.select) for label, data in results.items()},

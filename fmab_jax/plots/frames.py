@@ -12,7 +12,7 @@ from fmab_jax.analysis.costs import Cost
 from fmab_jax.analysis.words import format_value, write_label, write_name, write_number
 from fmab_jax.errors import choice, did_you_mean, refuse
 from fmab_jax.plots import captions, style
-from fmab_jax.plots.style import measure_text, wrap_text
+from fmab_jax.plots.style import wrap_text
 
 METRICS = {"regret": "regret", "cost": "cost", "rounds": "rounds_made"}
 """Columns of metrics; the column "rounds" is the round budget, where it is swept."""
@@ -96,9 +96,7 @@ def write_metric_label(frame: pd.DataFrame, metric: str, limit: float) -> str:
         server, peer = (write_number(frame.attrs[f"{side}_price"]) for side in ("server", "peer"))
         unit = f"(price: {server} per server link, {peer} per peer link)"
         name = "communication cost at T"
-    if measure_text(unit)[0] > limit:
-        unit = unit.replace(", ", ",\n")
-    return "\n".join([name, *(wrap_text(line, limit) for line in unit.split("\n"))])
+    return f"{name}\n{wrap_text(unit, limit)}"
 
 
 def describe_points(frame: pd.DataFrame) -> captions.Sentence:

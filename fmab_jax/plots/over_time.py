@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 
@@ -78,7 +77,8 @@ def plot_runs(
     title = _name_axes(runs) if isinstance(runs, xr.Dataset) else ""
     runs = split_runs(runs) if isinstance(runs, xr.Dataset) else runs
     if not 1 <= len(runs) <= style.MOST:
-        refuse("runs", list(runs), f"1 to {style.MOST} results by label", "split the figure")
+        remedy = "select fewer with .sel(...), or split the figure"
+        refuse("runs", f"{len(runs)} runs", f"1 to {style.MOST} results by label", remedy)
     runs = {words.shorten(str(label)): _check_run(label, data) for label, data in runs.items()}
     bands = {k: confidence_band(x.get("regret", x), level, kind) for k, x in runs.items()}
     flag("caption", caption)
@@ -126,10 +126,6 @@ def split_runs(data: xr.Dataset) -> dict[str, xr.Dataset]:
         refuse("runs", "without regret", "a result of simulate or sweep", "pass it unchanged")
     data = words.add_titles(check_result(data))
     varied = _list_varied(data)
-    number = math.prod(data.sizes[name] for name in varied)
-    if number > style.MOST:
-        remedy = "select fewer with .sel(...)"
-        refuse("runs", f"{number} configurations", f"at most {style.MOST}", remedy)
     # A parameter of one value may still be a dimension.
     kept = {*varied, "seed", "time", "meter"}
     data = data.squeeze([dim for dim in data.dims if dim not in kept and data.sizes[dim] == 1])

@@ -13,7 +13,6 @@ from importlib import resources
 from pathlib import Path
 from string import Template
 
-import numpy as np
 import pandas as pd
 import xarray as xr
 
@@ -87,7 +86,10 @@ def write_report(
         ...     path.read_text("utf-8").startswith("<!DOCTYPE html>")
         True
     """
-    path = check_out(out, overwrite)
+    path = check_path("out", out)
+    if path.suffix != ".html":
+        refuse("out", str(path), "a file name ending in .html", "change the ending")
+    refuse_taken(path, overwrite, "out")
     if title is not None and (
         not isinstance(title, str) or not title.strip() or len(title) > _MOST_LETTERS
     ):
@@ -101,34 +103,29 @@ def write_report(
     if max(int(data.seeds.max()) for data in results.values()) < 2:
         refuse("seeds", "fewer than 2", "at least 2 in a configuration", "resume the sweep")
     prices = {"server_price": server_price, "peer_price": peer_price}
-    tables = {}
+    tables, cells = {}, dict[str, xr.Dataset]()
     for label, data in results.items():
         # A sweep until precise has a level of its own.
         table_level = None if "looks" in data.attrs and level == 0.95 else level
         tables[label] = table(data, level=table_level, **prices)
+        start, runs = _start(label, results), split_runs(data)
+        for name, run in runs.items():
+            if run.seeds > 1:
+                cells[label if start and len(runs) == 1 else start + name] = run
     titles = dict.fromkeys(str(data.attrs.get("title", "a run")) for data in results.values())
     text = _fill_template(
         title or words.shorten(f"Regret of {', '.join(titles)}"),
         {
             "What was run": _describe_runs(results, tables),
-            "Regret and links over time": _draw_curves(results, level),
+            "Regret and links over time": _draw_curves(cells, level),
             "At the horizon": _show_tables(tables),
-            "Comparisons": _compare(results, tables, level),
+            "Comparisons": _compare(cells if len(results) > 1 else data, level),
             "The privacy ledger": _show_ledgers(results),
             "The study, and versions": _show_origins(results),
         },
     )
     with whole_file(path) as temporary:
         temporary.write_bytes(text.encode("utf-8", "replace"))
-    return path
-
-
-def check_out(out: object, overwrite: bool) -> Path:
-    """Checks the path of a page before any result is read."""
-    path = check_path("out", out)
-    if path.suffix != ".html":
-        refuse("out", str(path), "a file name ending in .html", "change the ending")
-    refuse_taken(path, overwrite, "out")
     return path
 
 
@@ -224,20 +221,14 @@ def _describe_runs(
         yield _write_list([start + line for line in (*(f"{x}." for x in lines), *remarks)])
 
 
-def _draw_curves(results: Mapping[str, xr.Dataset], level: float) -> Iterator[str]:
+def _draw_curves(cells: Mapping[str, xr.Dataset], level: float) -> Iterator[str]:
     """Yields the figure of regret over time, where there are few curves."""
-    if sum(data.seeds.size for data in results.values()) > _MOST_CURVES:
+    if len(cells) > _MOST_CURVES:
         note = f"Not drawn: more than {_MOST_CURVES} curves. fmab plot --curves draws some of them."
         yield _write_note(note)
-        return
-    runs = {
-        _start(label, results) + name: run
-        for label, data in results.items()
-        for name, run in split_runs(data).items()
-        if run.seeds > 1
-    }
-    figure = plot_runs(runs, level=level, caption=False)
-    yield _write_figure(figure, "Regret and links over time")
+    else:
+        figure = plot_runs(cells, level=level, caption=False)
+        yield _write_figure(figure, "Regret and links over time")
 
 
 def _show_tables(tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
@@ -260,19 +251,8 @@ def _show_tables(tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
         yield _write_note(" ".join(shown.attrs["legend"]))
 
 
-def _compare(
-    results: Mapping[str, xr.Dataset], tables: Mapping[str, pd.DataFrame], level: float
-) -> Iterator[str]:
+def _compare(compared: xr.Dataset | dict[str, xr.Dataset], level: float) -> Iterator[str]:
     """Yields a sentence for each comparison, and how they are made."""
-    compared: xr.Dataset | dict[str, xr.Dataset] = next(iter(results.values()))
-    if len(results) > 1:
-        compared = {}
-        for label, data in results.items():
-            names = frames.label_rows(tables[label], frames.list_varied(tables[label]))
-            for name, place in zip(names, np.ndindex(data.seeds.shape), strict=True):
-                cell = data.isel(dict(zip(data.seeds.dims, place, strict=True)))
-                if cell.seeds > 1:
-                    compared[", ".join(filter(None, [label, name]))] = cell
     with warnings.catch_warnings(record=True, action="always") as caught:
         pairs = compare_all(compared, level=level)
     yield _write_list([f"{pair.sentence}." for pair in pairs[:_MOST_COMPARED]])
