@@ -63,16 +63,17 @@ _KEPT = {name: value for name, value in jax.config.values.items() if "_cache_" i
 # Files of tests that mostly wait: for kernels, workers, processes that are killed. One
 # worker has them all, beside one worker for each core; it stays small, so that forks are quick.
 WAITING = (
-    *("sweeps/test_store.py", "test_tutorials.py", "sweeps/test_dask.py", "test_notebooks.py"),
-    *("sweeps/test_progress.py", "test_doors.py", "test_layers.py"),
+    *("sweeps/test_store.py", "planning/test_kill.py", "sweeps/test_dask.py"),
+    *("test_notebooks.py", "sweeps/test_progress.py", "test_doors.py", "test_layers.py"),
 )
 # The files that take longest, in this order; what is short fills the gaps at the end.
 LONGEST = (
-    *("cli/test_sweep.py", "run/test_simulate.py", "algorithms/test_arena.py"),
-    *("parts/test_rewards.py", "sampling/test_samplers.py", "algorithms/test_elimination.py"),
-    *("cli/test_main.py", "algorithms/test_index.py", "experiments/test_audit.py"),
-    *("experiments/test_experiments.py", "plots/test_kinds.py", "test_docs.py", "test_plugs.py"),
-    *("parts/test_problems.py", "sweeps/test_results.py", "test_examples.py"),
+    *("algorithms/test_worlds.py", "algorithms/test_presences.py", "algorithms/test_layouts.py"),
+    *("test_roundings.py", "algorithms/test_per_agent.py", "planning/test_plan.py"),
+    *("run/test_simulate.py", "algorithms/test_elimination.py", "cli/test_sweep.py"),
+    *("algorithms/test_demab.py", "algorithms/test_episodes.py", "algorithms/test_arena.py"),
+    *("sampling/test_samplers.py", "experiments/test_card.py", "experiments/test_audit.py"),
+    *("parts/test_rewards.py", "test_docs.py", "test_plugs.py", "test_examples.py"),
 )
 
 

@@ -249,12 +249,6 @@ def test_the_page_of_meanings_has_every_algorithm():
         assert owner.title in page or f"`{name}_mab`" in page, name
 
 
-def test_no_line_of_code_is_cut_on_the_site():
-    """Would catch a command whose end a reader of the site does not see: the first is long."""
-    style = (ROOT / "docs/site/style.css").read_text("utf-8")
-    assert re.search(r"^\.md-typeset \.highlight pre > code \{ white-space: pre-wrap;", style, re.M)
-
-
 def test_the_readme_says_what_the_notebooks_need():
     """Would catch a notebook that imports what neither the package nor the README's line brings."""
     readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
