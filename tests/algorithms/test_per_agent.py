@@ -31,7 +31,6 @@ from fmab_jax.sampling.scope import own_settings
 ALPHA, SEEDS, DELTA = 1e-6, 60_000, 1e-6
 BLANK = Epoch(*[()] * 8)
 LEAKS = (0.5, 4.0, 0.5, 4.0, 1.0)
-TEXT = "0.5x2,4x2,1x1"
 ALIKE = fmab.Problem([0.0, 1.0], agents=5)
 DIFFER = fmab.Problem([[0.0, 1.0]] * 3 + [[1.0, 0.0]] * 2)
 

@@ -478,16 +478,10 @@ OUT_OF_RANGE = [
         r"Stated.means=mean 1.2 of arm 0, seed [1-9]:",
     ),
     (lambda: stated(change=fail), "stated.means: must return, not end in KeyError"),
-    (lambda: stated(change=lambda _, first: first[1:]), "stated.means: must return, not end in"),
     (lambda: stated((2000, 1000, 3000)), "Stated.ends=1000 after 2000, seed 0: must be last slots"),
-    (lambda: stated((1000, 3000, 2000)), "Stated.ends=2000 after 3000, seed 0: must be last slots"),
     (
         lambda: stated((1000, 2000)),
         "stated.lay_out: must return, not end in TypeError: ends returns int64",
-    ),
-    (
-        lambda: stated((1e3, 2e3, 3e3)),
-        "stated.lay_out: must return, not end in TypeError: ends returns fl",
     ),
 ]
 

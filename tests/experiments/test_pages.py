@@ -282,7 +282,7 @@ def test_pairs_show_what_the_evidence_is_in_the_end(epsilon):
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("means", [(0.02, 0.05), (0.3, 0.7), (0.1, 0.9), (0.9, 0.97)])
+@pytest.mark.parametrize("means", [(0.02, 0.05), (0.1, 0.9)])
 def test_every_smaller_number_is_shown(means, epsilon):
     """Would catch the last crossing for the first, a grid that begins too late, and a D_infinity
     that is no infimum, or of one arm."""
