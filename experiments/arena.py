@@ -27,7 +27,7 @@ from fmab_jax.analysis.accountant import noise_epsilon
 from fmab_jax.analysis.words import write_count, write_number
 from fmab_jax.parts.mechanisms import bits
 from fmab_jax.parts.mechanisms.laplace_noise import LAPLACE
-from fmab_jax.records.ledger import Noise, NoiseLaw
+from fmab_jax.records.ledger import HidingLaw, Noise
 
 AGENTS, ARMS = 50, 100
 STAND_INS = 5
@@ -188,7 +188,7 @@ ACCOUNTANTS: dict[str | float, str] = {
 
 
 @functools.cache
-def message_leak(leak: float, hidden: int, law: NoiseLaw = LAPLACE) -> float:
+def message_leak(leak: float, hidden: int, law: HidingLaw = LAPLACE) -> float:
     """Returns what a message may leak where a sum of ``hidden`` noises of a law leaks ``leak``.
 
     With random bits: at the worst of all values of the other agents' rewards.
