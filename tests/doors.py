@@ -84,7 +84,7 @@ np.array([0.5 + 1j, 0.25]); np.array([True, False]); np.array(['0.5', '0.25']); 
 np.broadcast_to(np.float64(0.5), 10**12); np.ma.array([0.5, 0.25], mask=[True, False]); Rude(0.5);
 Mute(); Colour.RED; '0.5'; ''; 'a\0b.nc'; 'a\ud800.nc'; 10_000_000 * 'x'; 'a\nb\r\n\x1b[2Jc'; b'x';
 []; [[1, 2], [3]]; [None, None]; ['0.5', 'x']; [True, 5]; [np.nan, 0.5]; [[1]]; [3, 3];
-deep(100_000); deep(12, 100); range(10**12); {1, 2}; {'a': 1}; {}; iter(int, 1); int; object();
+deep(100_000); range(10**12); {1, 2}; {'a': 1}; {}; iter(int, 1); int; object();
 nx.Graph(); curves(np.zeros((0, 0))); curves(np.zeros((1, 3))); curves(np.zeros((3, 2), complex));
 curves(np.full((3, 2), np.nan)); xr.Dataset(); curves(np.zeros((3, 2))).to_dataset(name='regret');
 PROBLEM; RUN; fmab.cdp_mab
