@@ -615,8 +615,7 @@ def _plans(numbers: Numbers) -> str:
         f"{small['candidates']} candidates. Its regret is {_regret(small)}, and the links of a run "
         f"are {_write_links(small)}. The race took {int(small['trials']):,} trials, "
         f"{int(small['seeds of the answer']):,} of them of the answer, and "
-        f"{float(small['seconds']):,.0f} s on two cores, with programs that an earlier run kept. "
-        f"{small['not run']} candidates did not run."
+        f"{float(small['seconds']):,.0f} s on two cores, with programs that an earlier run kept."
     )
 
 

@@ -12,7 +12,7 @@ import networkx as nx
 
 import fmab_jax as fmab
 from experiments import common
-from fmab_jax.planning.answers import Answer, State
+from fmab_jax.planning.answers import Answer
 from fmab_jax.planning.runs import FRESH_SEEDS
 
 HORIZON, CONFIDENCE = 10**5, 0.95
@@ -98,9 +98,8 @@ def draw(results: Mapping[int, Sequence[Answer]], folder: Path) -> list[Path]:
                     "seeds of the answer": int(answer.frame.seeds[0]),
                     "limit": answer.tail.limit,
                     "theorem": answer.tail.source,
-                    "not run": len(answer.list_labels(State.OUTCLASSED)),
-                    "seconds": answer.times.elapsed_s,
-                    "compile seconds": answer.times.compile_s,
+                    "seconds": answer.elapsed_s,
+                    "compile seconds": answer.compile_s,
                     "remark": answer.remark,
                 }
             )

@@ -33,7 +33,7 @@ from experiments.race_tables import (
 )
 from fmab_jax.analysis.bands import lost_interval, student_critical
 from fmab_jax.planning import race as procedure
-from fmab_jax.planning.bounds import Tail
+from fmab_jax.planning.tails import Tail
 
 # Simulations that races draw seeds from; seeds of the pool and races for each seed of the others.
 AGENTS, ARMS, HORIZON = 5, 10, 10**4
@@ -209,30 +209,30 @@ class Mutant(NamedTuple):
 
 def _forget_correction() -> AbstractContextManager[Any]:
     whole = property(lambda state: procedure.RACE * state.error)
-    return patch.object(procedure._State, "pair_error", whole)
+    return patch.object(procedure._Judge, "pair_error", whole)
 
 
 def _forget_budgets() -> AbstractContextManager[Any]:
-    def judge(state: procedure._State) -> tuple[list[bool], list[bool]]:
+    def judge(state: procedure._Judge) -> tuple[list[bool], list[bool]]:
         return [True] * len(state.samples), [False] * len(state.samples)
 
-    return patch.object(procedure._State, "judge_budgets", judge)
+    return patch.object(procedure._Judge, "judge_budgets", judge)
 
 
 @contextmanager
 def _forget_pairs() -> Iterator[None]:
-    compare = procedure._State.compare
+    compare = procedure._Judge.compare
 
-    def mix(state: procedure._State, i: int, j: int) -> procedure._Pair:
+    def mix(state: procedure._Judge, i: int, j: int) -> procedure._Pair:
         pair = compare(state, i, j)
         return pair._replace(other=np.random.default_rng(0).permutation(pair.other))
 
-    with patch.object(procedure._State, "compare", mix):
+    with patch.object(procedure._Judge, "compare", mix):
         yield
 
 
 def _forget_rare_losses() -> AbstractContextManager[Any]:
-    return patch.object(procedure._State, "bound_rare", lambda state, candidate: 0.0)
+    return patch.object(procedure._Judge, "bound_rare", lambda state, candidate: 0.0)
 
 
 def _take_as_normal() -> AbstractContextManager[Any]:

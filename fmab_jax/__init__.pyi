@@ -63,7 +63,7 @@ from fmab_jax.parts.worlds.contextual import ContextualWorld as ContextualWorld
 from fmab_jax.parts.worlds.drifting import Drifting as Drifting
 from fmab_jax.parts.worlds.linear import Linear as Linear
 from fmab_jax.parts.worlds.world import World as World
-from fmab_jax.planning.plan import plan as plan
+from fmab_jax.planning.planner import plan as plan
 from fmab_jax.plots.heat import plot_heat as plot_heat
 from fmab_jax.plots.lines import plot_parameter as plot_parameter
 from fmab_jax.plots.over_time import plot_runs as plot_runs

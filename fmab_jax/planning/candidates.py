@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, NoReturn
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 from fmab_jax.algorithms.base import ALGORITHMS, Algorithm, ledger_of
 from fmab_jax.algorithms.families.index import IndexPolicy
@@ -32,6 +33,8 @@ _ROUNDS_NAME = "rounds"
 # Policies that choose in every slot take part up to so many slots x agents x arms.
 _MOST_CHOICES = 2 * 10**7
 _SUM = "a secure sum"
+_Omissions = dict[str, dict[str, None]]
+"""Names of algorithms that a list of candidates leaves out, by the reason."""
 
 
 class Candidate(NamedTuple):
@@ -58,91 +61,35 @@ def select_candidates(algorithms: object, question: Question) -> tuple[list[Cand
     return check_candidates(algorithms, question), []
 
 
-class _Omissions:
-    """What a list of candidates leaves out.
-
-    Attributes:
-        notes: On what was left out, and on round budgets.
-        costs: Unit of a budget, with the least that a round takes of it where that is too much, and
-            the name of the algorithm.
-        slow: Titles of policies that choose in every slot.
-        sums: Titles of algorithms with a secure sum, where there is none.
-        grids: Values that were tried, by parameter.
-    """
-
-    def __init__(self) -> None:
-        self.notes: dict[str, None] = {}
-        self.costs: dict[str, tuple[float, str]] = {}
-        self.slow: dict[str, None] = {}
-        self.sums: dict[str, None] = {}
-        self.grids: dict[str, tuple[Any, ...]] = {}
-
-    def note_cost(self, unit: str, part: float, name: str) -> None:
-        """Notes a round that exceeds a budget."""
-        self.notes[
-            f"left out: {name}, whose round takes {format_quantity(round(part), unit[:-1])}"
-        ] = None
-        self.costs[unit] = min(self.costs.get(unit, (math.inf, "")), (part, name))
-
-    def write_notes(self) -> list[str]:
-        """Returns what was left out, and what was not tried, a line each."""
-        lines = [*self.notes]
-        if self.slow:
-            lines.append(f"not tried, because they choose in every slot: {', '.join(self.slow)}")
-        if self.sums:
-            lines.append(f"not tried without --secure: secure sums of {', '.join(self.sums)}")
-        grids = "; ".join(
-            f"{name} {', '.join(f'{value:g}' for value in sorted(values))}"
-            for name, values in self.grids.items()
-            if all(isinstance(value, (int, float)) for value in values)
-        )
-        if grids:
-            lines.append(f"not tried: values between {grids}")
-        return lines
-
-    def refuse(self, question: Question) -> NoReturn:
-        """Refuses a question to which nothing can run; says what would do."""
-        if self.costs:
-            unit, (part, name) = next(iter(self.costs.items()))
-            allowed = f"at least {math.ceil(part):,}, a round of {name}"
-            value = getattr(question.budgets, unit)
-            refuse(unit, value, allowed, "allow more, or another structure")
-        reason = "; ".join(self.write_notes())
-        if self.notes:
-            allowed = f"at least one that fits the problem: {reason}"
-            refuse("candidates", PlainText("none"), allowed, "change the problem, or give some")
-        allowed = f"more: {reason or 'no algorithm bounds this leak'}"
-        refuse("leak", question.leak, allowed, "allow more, or another structure")
-
-
 def list_candidates(question: Question) -> tuple[list[Candidate], list[str]]:
     """Returns the candidates by default, and notes on what was left out and not tried.
 
     Raises:
-        ValueError: If there is none; the message says what the nearest would need.
+        ValueError: If there is none; the message says why.
     """
     candidates: dict[Algorithm, Candidate] = {}
-    omissions, problem = _Omissions(), question.problem
+    omissions: _Omissions = defaultdict(dict)
+    problem = question.problem
     choices = question.horizon * problem.agents * problem.arms
     for owner in ALGORITHMS.by_name().values():
         title = owner.title or owner.name
         if choices > _MOST_CHOICES and issubclass(owner, IndexPolicy):
-            omissions.slow[title] = None
+            omissions["not tried, because they choose in every slot"][title] = None
             continue
         for algorithm in _configure_variants(owner, question, omissions):
-            if algorithm in candidates:
-                continue
-            if reason := find_misfit(algorithm, problem, question.horizon):
-                omissions.notes[f"left out: {title}, {reason}"] = None
-                continue
             candidate = describe(algorithm, question)
-            if excess := describe_excess_leak(algorithm, question):
-                omissions.notes[f"left out: {candidate.label}, which leaks {excess}"] = None
-                continue
-            candidates[algorithm] = candidate
+            if reason := find_misfit(algorithm, problem, question.horizon):
+                omissions[f"left out, {reason}"][title] = None
+            elif excess := describe_excess_leak(algorithm, question):
+                omissions[f"left out, which leaks {excess}"][candidate.label] = None
+            else:
+                candidates.setdefault(algorithm, candidate)
+    notes = [f"{reason}: {', '.join(names)}" for reason, names in omissions.items()]
     if not candidates:
-        omissions.refuse(question)
-    return list(candidates.values()), omissions.write_notes()
+        reason = "; ".join(notes) or "no algorithm bounds this leak"
+        allowed = f"at least one that fits the problem: {reason}"
+        refuse("candidates", PlainText("none"), allowed, "allow more, or give some")
+    return list(candidates.values()), notes
 
 
 def find_misfit(algorithm: Algorithm, problem: Problem, horizon: int) -> str:
@@ -155,27 +102,26 @@ def find_misfit(algorithm: Algorithm, problem: Problem, horizon: int) -> str:
 
 
 def check_candidates(algorithms: object, question: Question) -> list[Candidate]:
-    """Returns candidates of one's own; refuses those that leak more than is allowed."""
-    candidates: list[Candidate] = []
-    if not isinstance(algorithms, (list, tuple)):
-        refuse("candidates", algorithms, "a list of algorithms", "such as [fmab.kl_se(1)]")
+    """Returns candidates of one's own; refuses those that the question does not allow."""
+    example, remedy = "such as [fmab.kl_se(1)]", "leave the candidate out"
+    if not isinstance(algorithms, (list, tuple)) or not algorithms:
+        refuse("candidates", algorithms, "a list of algorithms", example)
+    candidates: dict[Algorithm, Candidate] = {}
     for algorithm in algorithms:
         if not isinstance(algorithm, Algorithm):
-            refuse("candidates", algorithm, "configured algorithms", "such as [fmab.kl_se(1)]")
+            refuse("candidates", algorithm, "configured algorithms", example)
         candidate = describe(algorithm, question)
-        if algorithm in [other.algorithm for other in candidates]:
-            continue
-        _check(candidate, question)
+        exchange = build_exchange(algorithm, question.problem.agents)
+        if missing := find_missing_part(algorithm, exchange, question):
+            refuse("candidates", candidate.label, f"one that runs without {missing}", remedy)
+        if question.proven and candidate.remark:
+            refuse("candidates", candidate.label, f"proven ({candidate.remark})", remedy)
         if excess := describe_excess_leak(algorithm, question):
-            allowed = "configurations that leak at most "
-            allowed += f"{question.leak:g} in the view of {question.view}"
-            text = write_call(algorithm, is_whole=True)
-            value = PlainText(f"{text}, which leaks {excess}")
+            value = PlainText(f"{write_call(algorithm, is_whole=True)}, which leaks {excess}")
+            allowed = f"at most a leak of {question.leak:g} in the view of {question.view}"
             refuse("candidates", value, allowed, "see fmab_jax.at_leak")
-        candidates.append(candidate)
-    if not candidates:
-        refuse("candidates", candidates, "not empty", "leave it out for all known algorithms")
-    return _tell_apart(candidates)
+        candidates[algorithm] = candidate
+    return _tell_apart([*candidates.values()])
 
 
 def _tell_apart(candidates: list[Candidate]) -> list[Candidate]:
@@ -205,18 +151,6 @@ def describe_excess_leak(algorithm: Algorithm, question: Question) -> str:
         return ""
     is_bounded = math.isfinite(leak.epsilon)
     return write_epsilon(leak.epsilon, leak.delta) if is_bounded else "without a bound"
-
-
-def _check(candidate: Candidate, question: Question) -> None:
-    """Refuses a candidate that needs what is not there, or that no theorem covers."""
-    algorithm, remedy = candidate.algorithm, "leave the candidate out"
-    if algorithm.homogeneous_only:
-        question.problem.check_homogeneous(algorithm.name)
-    exchange = build_exchange(algorithm, question.problem.agents)
-    if missing := find_missing_part(algorithm, exchange, question):
-        refuse("candidates", candidate.label, f"one that runs without {missing}", remedy)
-    if question.proven and candidate.remark:
-        refuse("candidates", candidate.label, f"proven ({candidate.remark})", remedy)
 
 
 def describe(algorithm: Algorithm, question: Question) -> Candidate:
@@ -264,92 +198,75 @@ def _configure_variants(
     owner: type[Algorithm], question: Question, omissions: _Omissions
 ) -> Iterator[Algorithm]:
     """Configures an algorithm in all ways that the question allows."""
-    known, agents = parameters_of(owner), question.problem.agents
-    fixed: dict[str, Any] = {}
-    for name in ("graph", "components"):
-        if name in known:
-            value = getattr(question, name)
-            if value is None:
-                return
-            fixed[name] = value
-    if question.leak is None and any(name in known for name in NOISE):
-        fixed |= {name: None for name in NOISE[-1:] if name in known}
-    grids: dict[str, tuple[Any, ...]] = {}
-    for name, parameter in known.items():
-        if name in fixed or name in NOISE or name == _ROUNDS_NAME:
+    fixed, grids = {}, {}
+    for name, parameter in parameters_of(owner).items():
+        if name in NOISE or name == _ROUNDS_NAME:
+            continue
+        if name in ("graph", "components"):
+            fixed[name] = getattr(question, name)
             continue
         values = (True, False) if isinstance(parameter.kind, Flag) else parameter.grid
         if question.proven:
             values = tuple(value for value in values if parameter.is_proven(value))
-        if parameter.default is UNSET:
-            if not values:
-                return
-        else:
+        if parameter.default is not UNSET:
             values = (parameter.default, *(v for v in values if v != parameter.default))
-        if len(values) > 1:
+        if values != (parameter.default,):
             grids[name] = values
+    if None in fixed.values():
+        return
     for values in itertools.product(*grids.values()):
-        parameters = {**fixed, **dict(zip(grids, values, strict=True))}
-        for algorithm in _configure(owner, parameters, question, agents, omissions):
-            for name, grid in grids.items():
-                if not isinstance(known[name].kind, Flag):
-                    tried = {*omissions.grids.get(name, ()), *grid}
-                    omissions.grids[name] = tuple(tried)
-            yield algorithm
+        parameters = fixed | dict(zip(grids, values, strict=True))
+        yield from _configure(owner, parameters, question, omissions)
 
 
 def _configure(
     owner: type[Algorithm],
     parameters: Mapping[str, Any],
     question: Question,
-    agents: int,
     omissions: _Omissions,
 ) -> Iterator[Algorithm]:
     """Configures an algorithm, once for each round budget, if it fits the question."""
+    agents, title = question.problem.agents, owner.title or owner.name
     try:
-        algorithm = _build(owner, parameters, question, agents)
-        if algorithm.homogeneous_only:
-            question.problem.check_homogeneous(owner.name)
+        algorithm = _build(owner, parameters, question)
         exchange = build_exchange(algorithm, agents)
     except Refusal:
         return
     if missing := find_missing_part(algorithm, exchange, question):
         if missing == _SUM:
-            omissions.sums[owner.title or owner.name] = None
+            omissions["not tried without --secure, as secure sums"][title] = None
         return
     cost = cost_of_round(algorithm, exchange, question.problem.arms)
     most, part, unit = min(
         (budget / part if part else math.inf, part, unit)
         for part, budget, unit in zip(cost, question.budgets, Spending._fields, strict=True)
     )
-    share = parameters.get("participation", 1.0)
-    words = exchange.name + f", p = {share:g}" * (share < 1.0)
-    name = f"{owner.title or owner.name} ({words})"
     if most < 1.0:
-        omissions.note_cost(unit, part, name)
+        reason = f"left out, as a round takes {format_quantity(round(part), unit[:-1])}"
+        omissions[reason][f"{title} ({exchange.name})"] = None
         return
     if _ROUNDS_NAME not in parameters_of(owner):
         yield algorithm
         return
-    rounds: tuple[int | None, ...] = _ROUNDS
+    budgets: tuple[int | None, ...] = _ROUNDS
     if math.isfinite(most):
-        number = format_quantity(math.floor(most), "round")
-        omissions.notes[f"{name}: at most {number} within the budgets"] = None
-        rounds = (None, *sorted({max(1, math.floor(most * part)) for part in _PARTS}))
-    for value in rounds:
-        try:
-            yield _build(owner, {**parameters, _ROUNDS_NAME: value}, question, agents)
-        except Refusal:
-            continue
+        budgets = (None, *sorted({max(1, math.floor(most * part)) for part in _PARTS}))
+    for rounds in budgets:
+        with suppress(Refusal):
+            yield _build(owner, {**parameters, _ROUNDS_NAME: rounds}, question)
 
 
-def _build(
-    owner: type[Algorithm], parameters: Mapping[str, Any], question: Question, agents: int
-) -> Algorithm:
+def _build(owner: type[Algorithm], parameters: Mapping[str, Any], question: Question) -> Algorithm:
+    """Configures an algorithm at the leak of the question."""
+    problem, known = question.problem, parameters_of(owner)
     if question.leak is None:
-        return owner(**parameters)
-    view, presence = question.view, question.problem.presence
-    return at_leak(owner, question.leak, agents=agents, view=view, presence=presence, **parameters)
+        # The last name of the noise is the one that may be None everywhere.
+        noise = dict.fromkeys(NOISE[-1:]) if NOISE[-1] in known else {}
+        return owner(**noise, **parameters)
+    view, presence = question.view, problem.presence
+    return at_leak(
+        owner, question.leak, agents=problem.agents, view=view, presence=presence, **parameters
+    )
 
 
 def find_missing_part(algorithm: Algorithm, exchange: Exchange, question: Question) -> str:

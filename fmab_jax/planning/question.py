@@ -7,22 +7,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fmab_jax.errors import refuse
-from fmab_jax.parameters import (
-    LEAK,
-    VIEW,
-    Configurable,
-    Flag,
-    Real,
-    Whole,
-    parameter,
-    parameters_of,
-)
+from fmab_jax.parameters import Configurable, Flag, Parameter, Real, Whole, parameter, parameters_of
 from fmab_jax.parts.networks import ComponentsOf, GraphOf, network, parts
 from fmab_jax.records.problem import Problem
 from fmab_jax.run.resources import MAX_SEEDS
+from fmab_jax.sweeps.fields import FIELDS
 from fmab_jax.sweeps.subjects import SHARED, ProblemOf
 
 FIRST_SEEDS = 200
@@ -30,9 +22,6 @@ FIRST_SEEDS = 200
 
 OVER = 0.01
 """Share of runs that may exceed a budget that no structure bounds."""
-
-_BUDGET = Real(none_label="no budget", low=0.0)
-_LEAVE_OUT = "give the most of a run, or leave it out"
 
 
 class Spending(NamedTuple):
@@ -43,35 +32,35 @@ class Spending(NamedTuple):
     bits: float
 
 
+def _budget(text: str) -> Any:
+    """Declares a budget."""
+    kind, remedy = Real(none_label="no budget", low=0.0), "give the most of a run, or leave it out"
+    return parameter(kind, text, default=None, remedy=remedy)
+
+
+def _flag(text: str, default: bool = False) -> Any:
+    """Declares a truth value."""
+    return parameter(Flag(), text, default=default, remedy="leave it out")
+
+
+def _restate(known: Parameter, **changes: Any) -> Any:
+    """Declares a field that studies have as well."""
+    changes.setdefault("suggested", known.suggested)
+    changes["remedy"] = known.remedy
+    return parameter(known.kind, known.help, **changes)
+
+
 @dataclass(frozen=True)
 class Question(Configurable):
     """What a plan is asked."""
 
     problem: Problem = parameter(ProblemOf(), "Agents, arms and means.", keyword=False)
-    horizon: int = parameter(
-        Whole(low=1, high=10**12),
-        "T, slots that every agent plays; such as 2e5.",
-        keyword=False,
-        suggested=SHARED["horizon"].suggested,
-        remedy=SHARED["horizon"].remedy,
-    )
-    leak: float | None = parameter(
-        LEAK.kind,
-        "What one reward leaks in the view; none for no noise.",
-        keyword=False,
-        suggested=1.0,
-        remedy=LEAK.remedy,
-    )
-    view: str = parameter(VIEW.kind, VIEW.help, default="messages", remedy="choose who looks")
-    links: float | None = parameter(
-        _BUDGET, "Most links of a run.", default=None, remedy=_LEAVE_OUT
-    )
-    numbers: float | None = parameter(
-        _BUDGET, "Most numbers on all links of a run.", default=None, remedy=_LEAVE_OUT
-    )
-    bits: float | None = parameter(
-        _BUDGET, "Most bits on all links of a run.", default=None, remedy=_LEAVE_OUT
-    )
+    horizon: int = _restate(SHARED["horizon"], keyword=False)
+    leak: float | None = _restate(SHARED["leak"], keyword=False, suggested=1.0)
+    view: str = _restate(SHARED["view"], default="messages")
+    links: float | None = _budget("Most links of a run.")
+    numbers: float | None = _budget("Most numbers on all links of a run.")
+    bits: float | None = _budget("Most bits on all links of a run.")
     over: float = parameter(
         Real(low=0.0, high=1.0, open_high=True),
         "Share of runs that may exceed a budget: 0.5 limits the median, 0 all runs surely.",
@@ -88,15 +77,8 @@ class Question(Configurable):
         "Components of the agents, such as 20x5:star, for algorithms over components.",
         default=None,
     )
-    server: bool = parameter(
-        Flag(), "Whether there is a server.", default=True, remedy="leave it out"
-    )
-    secure: bool = parameter(
-        Flag(),
-        "There is a secure sum over agents, which hides single messages.",
-        default=False,
-        remedy="leave it out",
-    )
+    server: bool = _flag("Whether there is a server.", default=True)
+    secure: bool = _flag("There is a secure sum over agents, which hides single messages.")
     within: float = parameter(
         Real(low=0.0, high=10.0, open_low=True),
         "x: the answer's mean regret is at most 1 + x times that of the best candidate.",
@@ -109,21 +91,14 @@ class Question(Configurable):
         default=0.95,
         remedy="use 0.95",
     )
-    proven: bool = parameter(
-        Flag(),
-        "Leave out values that the sources' theorems do not cover.",
-        default=False,
-        remedy="leave it out",
-    )
+    proven: bool = _flag("Leave out values that the sources' theorems do not cover.")
     max_seeds: int = parameter(
         Whole(low=FIRST_SEEDS, high=MAX_SEEDS),
         f"Most seeds of a candidate, at least {FIRST_SEEDS}.",
         default=10**6,
         remedy="give the most seeds of a candidate",
     )
-    root_seed: int = parameter(
-        Whole(high=2**32 - 1), "Selects all randomness.", default=0, remedy="give a seed"
-    )
+    root_seed: int = _restate(FIELDS["root_seed"], default=0)
 
     def check(self) -> None:
         """Refuses a problem without a choice, and a network that does not fit it."""

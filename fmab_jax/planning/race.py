@@ -3,7 +3,7 @@
 All candidates share their seeds. The winner is compared with every other candidate by a bet that
 wins money only if the winner is near enough: if it is not, the money exceeds 1 / error with a
 chance of at most ``error``, at any time (Ville). So comparisons take nothing as normal, and need no
-count of looks. A candidate that has not run is compared by the least that it surely loses.
+count of looks.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from fmab_jax.analysis.bands import clopper_pearson
-from fmab_jax.planning.bounds import Tail
 from fmab_jax.planning.question import FIRST_SEEDS, OVER
+from fmab_jax.planning.tails import Tail
 
 RACE, LINKS, RARE = 0.8, 0.1, 0.1
 """Shares of the chance of error: comparisons, budgets, and large regrets of the winner that few
@@ -88,21 +88,17 @@ class Verdict(NamedTuple):
     """The result of a race.
 
     Attributes:
-        winner: Index of the candidate with the smallest mean among those that ran and are not shown
-            to exceed a budget; -1 for none.
+        winner: Index of the candidate that leads those that are not shown to exceed a budget; -1
+            for none.
         keeps: Whether the winner is shown to keep the budgets.
         holds: Whether the goal is reached.
-        within: The x that holds now for the winner, beside the waiting candidates; infinity for
-            none.
-        survivors: Candidates that ran and are not surely worse than the winner, which is the first.
-        rivals: Candidates for which the goal is not shown, but for the waiting ones.
-        waiting: Candidates that have not run, and that may be better than the winner.
+        within: The x that holds now for the winner; infinity for none.
+        survivors: Candidates that are not surely worse than the winner, which is the first.
+        rivals: Candidates for which the goal is not shown.
         infeasible: Candidates that exceed a budget.
-        unshown: Candidates that ran, of which no seeds that they may have show that they keep the
+        unshown: Candidates of which no seeds that they may have show that they keep the
             budgets; they are neither rivals nor survivors.
         seeds: [candidate] seeds of each.
-        means: [candidate] mean regret of each; NaN for those that have not run.
-        looks: Looks that were taken.
         near: Rivals that may be better although the winner loses no more than its runs show; for
             the others the goal is not shown because of its rare losses alone.
         rare: Bound of the mean regret that the winner's runs may have beyond what they show.
@@ -112,11 +108,8 @@ class Verdict(NamedTuple):
     """
 
     seeds: tuple[int, ...]
-    means: tuple[float, ...]
-    looks: int
     infeasible: tuple[int, ...]
     unshown: tuple[int, ...]
-    waiting: tuple[int, ...]
     winner: int = -1
     keeps: bool = False
     holds: bool = False
@@ -132,8 +125,6 @@ class Verdict(NamedTuple):
 
 Observe = Callable[[Sequence[int], int], Sequence[Sample]]
 FindTail = Callable[[int], Tail]
-FindLeast = Callable[[int, int], Regrets]
-"""Returns what a candidate surely loses in the first so many seeds, in each of them."""
 
 
 def race(
@@ -142,14 +133,12 @@ def race(
     find_tail: FindTail,
     goal: Goal,
     *,
-    groups: Sequence[Sequence[int]] = (),
-    find_least: FindLeast = lambda candidate, seeds: np.zeros(seeds),
     is_over_time: Callable[[], bool] = lambda: False,
     report: Callable[[Verdict], None] = lambda verdict: None,
 ) -> Verdict:
     """Adds seeds until one candidate is within x of the best, or seeds or time are spent.
 
-    Ctrl-C ends the race with what it shows, once a candidate has run.
+    Ctrl-C ends the race with what it shows, once all candidates have run.
 
     Args:
         is_sure: [candidate] whether its structure keeps all budgets.
@@ -157,36 +146,25 @@ def race(
             is the same randomness for every candidate.
         find_tail: Returns what a candidate's runs may lose at most; asked of few candidates.
         goal: What has to be shown.
-        groups: Candidates that start together, in their order; all by default.
-        find_least: Returns the least that a candidate surely loses in the first so many seeds.
         is_over_time: Whether to stop, asked after every look.
         report: Is told what every look shows.
     """
-    state = _State(is_sure, goal, find_tail, find_least)
-    groups = groups or [range(len(is_sure))]
-    verdict = None
+    judge = _Judge(is_sure, observe, find_tail, goal)
+    judge.start()
+    verdict, wanted = judge.judge()
     try:
-        for look in range(10**9):
-            verdict, wanted = state.judge(look)
-            if look:
-                report(verdict)
+        while True:
+            report(verdict)
             if verdict.holds:
                 return verdict._replace(end=End.DECIDED)
-            if not verdict.waiting and not wanted:
+            if not wanted:
                 return verdict
-            if verdict.winner >= 0 and is_over_time():
+            if is_over_time():
                 return verdict._replace(end=End.TIME)
-            if verdict.waiting:
-                waiting = [[i for i in group if i in verdict.waiting] for group in groups]
-                state.start(next(filter(None, waiting)), observe)
-            else:
-                state.grow(wanted, observe)
+            judge.grow(wanted)
+            verdict, wanted = judge.judge()
     except KeyboardInterrupt:
-        if verdict is None or verdict.winner < 0:
-            raise
-        verdict = verdict._replace(end=End.STOPPED)
-    assert verdict is not None
-    return verdict
+        return verdict._replace(end=End.STOPPED)
 
 
 def find_threshold(regret: Regrets, limit: float) -> float:
@@ -260,14 +238,14 @@ class _Pair(NamedTuple):
         return high
 
 
-class _State:
+class _Judge:
     """The samples of a race, and what they show."""
 
     def __init__(
-        self, is_sure: Sequence[bool], goal: Goal, find_tail: FindTail, find_least: FindLeast
+        self, is_sure: Sequence[bool], observe: Observe, find_tail: FindTail, goal: Goal
     ) -> None:
         self.is_sure, self.goal, self.count = is_sure, goal, len(is_sure)
-        self._find_tail, self.find_least = functools.cache(find_tail), find_least
+        self._observe, self._find_tail = observe, functools.cache(find_tail)
         self.samples = [Sample(np.empty(0), np.empty(0, bool))] * self.count
 
     @property
@@ -280,28 +258,24 @@ class _State:
         """Chance of error of a pair: a wrong statement is about the best and one of the others."""
         return RACE * self.error / max(1, self.count - 1)
 
-    def has_run(self, candidate: int) -> bool:
-        """Tells whether a candidate has had its first look."""
-        return len(self.samples[candidate].regret) >= self.goal.first
-
-    def start(self, group: Sequence[int], observe: Observe) -> None:
-        """Takes the first look of some candidates."""
+    def start(self) -> None:
+        """Takes the first look of all candidates."""
         # Few seeds show that a budget is exceeded in most runs.
-        self._observe([i for i in group if not self.is_sure[i]], _FEW, observe)
-        over = self.judge_budgets()[1]
-        self._observe([i for i in group if not over[i]], self.goal.first, observe)
+        self._look([i for i in range(self.count) if not self.is_sure[i]], _FEW)
+        breaks = self.judge_budgets()[1]
+        self._look([i for i in range(self.count) if not breaks[i]], self.goal.first)
 
-    def grow(self, wanted: dict[int, int], observe: Observe) -> None:
+    def grow(self, wanted: dict[int, int]) -> None:
         """Takes a look of candidates with more seeds, up to twice as many."""
         sizes: dict[int, list[int]] = {}
         for i, number in wanted.items():
             sizes.setdefault(self._find_size(i, number), []).append(i)
         for seeds, group in sorted(sizes.items()):
-            self._observe(group, seeds, observe)
+            self._look(group, seeds)
 
-    def _observe(self, group: Sequence[int], seeds: int, observe: Observe) -> None:
+    def _look(self, group: Sequence[int], seeds: int) -> None:
         if group:
-            for candidate, sample in zip(group, observe(group, seeds), strict=True):
+            for candidate, sample in zip(group, self._observe(group, seeds), strict=True):
                 self.samples[candidate] = sample
 
     def _find_size(self, candidate: int, wanted: int) -> int:
@@ -312,49 +286,45 @@ class _State:
         size = next((size for size in larger if size >= wanted), larger[-1])
         return min(size, self.goal.most)
 
-    def judge(self, looks: int) -> tuple[Verdict, dict[int, int]]:
-        """Returns the verdict of a look, and the seeds that candidates want."""
+    def judge(self) -> tuple[Verdict, dict[int, int]]:
+        """Returns what the samples show, and the seeds that candidates want."""
         count, goal = self.count, self.goal
         seeds = [len(sample.regret) for sample in self.samples]
-        means = [float(np.mean(x.regret)) if len(x.regret) else math.nan for x in self.samples]
         keeps, breaks = self.judge_budgets()
-        ran = [i for i in range(count) if self.has_run(i) and not breaks[i]]
+        ran = [i for i in range(count) if not breaks[i]]
         # No more seeds can show that a budget is kept.
         spent = [i for i in ran if not keeps[i] and seeds[i] >= goal.most]
         ran = [i for i in ran if i not in spent] or ran
         unshown = tuple(i for i in spent if i not in ran)
-        fresh = [i for i in range(count) if not self.has_run(i) and not breaks[i]]
         infeasible = tuple(i for i in range(count) if breaks[i])
-        verdict = Verdict(tuple(seeds), tuple(means), looks, infeasible, unshown, tuple(fresh))
+        verdict = Verdict(tuple(seeds), infeasible, unshown)
         if not ran:
             return verdict, {}
         winner = self._choose_winner(ran)
         rare, error, x = self.bound_rare(winner), self.pair_error, goal.within
-        pairs = {j: self.compare(winner, j) for j in (*ran, *fresh) if j != winner}
+        pairs = {j: self.compare(winner, j) for j in ran if j != winner}
         rivals = [j for j, pair in pairs.items() if not pair.is_within(x, rare, error)]
-        is_within = not rivals
         # As all pairs of candidates may be named, each has a smaller part of the error.
         strict = error / count
-        better = [j for j in pairs if self.has_run(j) and means[j] <= means[winner]]
-        worse = [j for j in pairs if self.has_run(j) and means[j] > means[winner]]
-        survivors = better + [j for j in worse if not pairs[j].is_within(0.0, rare, strict)]
+        means = {j: float(np.mean(self.samples[j].regret)) for j in ran}
+        survivors = [
+            j
+            for j, pair in pairs.items()
+            if means[j] <= means[winner] or not pair.is_within(0.0, rare, strict)
+        ]
+        near = [j for j in rivals if not pairs[j]._replace(excess=0.0).is_within(x, 0.0, error)]
         verdict = verdict._replace(
             winner=winner,
             keeps=keeps[winner],
-            holds=keeps[winner] and is_within,
+            holds=keeps[winner] and not rivals,
             rare=rare,
             tail=self.find_tail(winner),
-            near=tuple(
-                j
-                for j in rivals
-                if self.has_run(j) and not pairs[j]._replace(excess=0.0).is_within(x, 0.0, error)
-            ),
-            waiting=tuple(j for j in rivals if not self.has_run(j)),
-            rivals=tuple(j for j in rivals if self.has_run(j)),
+            near=tuple(near),
+            rivals=tuple(rivals),
             survivors=(winner, *sorted(survivors, key=means.__getitem__)),
         )
         wanted = self._list_wanted(verdict, pairs)
-        within = _find_within([pairs[j] for j in verdict.rivals], x, rare, error)
+        within = _find_within([pairs[j] for j in rivals], x, rare, error)
         verdict = verdict._replace(
             within=within if keeps[winner] else math.inf,
             missing=sum(number - seeds[i] for i, number in wanted.items()),
@@ -422,9 +392,9 @@ class _State:
         error = LINKS * self.error / (2 * self.count * (LOOKS + 1))
         keeps, breaks = [], []
         for sample, is_sure in zip(self.samples, self.is_sure, strict=True):
-            low, high = bound_share(int(sample.is_over.sum()), len(sample.is_over), error)
-            keeps.append(is_sure or high <= self.goal.over)
-            breaks.append(not is_sure and low > self.goal.over)
+            low, high = clopper_pearson(int(sample.is_over.sum()), len(sample.is_over), error)
+            keeps.append(is_sure or bool(high <= self.goal.over))
+            breaks.append(not is_sure and bool(low > self.goal.over))
         return keeps, breaks
 
     def find_tail(self, candidate: int) -> Tail:
@@ -449,14 +419,11 @@ class _State:
         return beyond * bound_mean(share, RARE * self.error / self.count)
 
     def compare(self, i: int, j: int) -> _Pair:
-        """Returns the pair of a candidate that ran and of another one."""
-        seeds, threshold = len(self.samples[i].regret), self.find_threshold(i)
-        other = self.samples[j].regret
-        if not self.has_run(j):
-            other = self.find_least(j, seeds)
-        seeds = min(seeds, len(other))
+        """Returns the pair of a candidate and another one."""
+        tail, other = self.find_tail(i), self.samples[j].regret
+        threshold = self.find_threshold(i)
+        seeds = min(len(self.samples[i].regret), len(other))
         regret = self.samples[i].regret[PILOT:seeds]
-        tail = self.find_tail(i)
         return _Pair(regret, other[PILOT:seeds], threshold, tail.limit, tail.excess)
 
 
@@ -504,9 +471,3 @@ def bound_mean(values: Regrets, error: float) -> float:
         is_above = measure_log_money(values, 1.0, middle) >= -math.log(error)
         low, high = (low, middle) if is_above else (middle, high)
     return high
-
-
-def bound_share(events: int, trials: int, error: float) -> tuple[float, float]:
-    """Returns one-sided Clopper-Pearson bounds of a probability, each up to ``error``."""
-    low, high = clopper_pearson(events, trials, error)
-    return float(low), float(high)

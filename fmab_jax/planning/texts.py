@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import Any
 
 from fmab_jax.analysis.costs import write_epsilon
 from fmab_jax.errors import format_quantity
-from fmab_jax.planning.answers import Alternative, Answer, State
-from fmab_jax.planning.runs import Look, Summary
+from fmab_jax.planning.answers import Answer
+from fmab_jax.planning.race import Verdict
+from fmab_jax.planning.runs import Summary
 
 _ENDS = {
     "time": ("the time is up", "Give a larger --time"),
@@ -26,13 +26,6 @@ def write_within(within: float) -> str:
     return f"{100 * within:.3g} %" if within < 10.0 else f"a factor of {1.0 + within:,.0f}"
 
 
-def write_seconds(seconds: float) -> str:
-    """Writes a time to one digit or two: "40 s", "3 min"."""
-    if seconds < 90.0:
-        return f"{max(1, round(seconds, -1 if seconds >= 20 else 0)):.0f} s"
-    return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"
-
-
 def write_statement(answer: Answer) -> str:
     """Writes how good the answer surely is."""
     confidence = f"{100 * answer.question.confidence:.12g} % confidence"
@@ -41,9 +34,6 @@ def write_statement(answer: Answer) -> str:
         return "The only candidate, and it keeps the budgets:"
     if answer.holds:
         return f"Within {100 * answer.within:,.4g} % of the best of {number}, with {confidence}:"
-    if waiting := answer.list_labels(State.WAITING):
-        judged = answer.candidates - len(waiting)
-        number = f"the first {format_quantity(judged, 'candidate')}"
     bound = f"no bound yet of the leader of {number}"
     if not answer.keeps:
         bound = f"the leader of {number}, of which nothing shows that it keeps the budgets"
@@ -57,12 +47,7 @@ def write_obstacles(answer: Answer) -> list[str]:
     """Writes why an answer is not decided, and what it would take, a reason a line."""
     if answer.holds:
         return []
-    lines, parts, goal = [], [], answer.question.within
-    if waiting := answer.list_labels(State.WAITING):
-        number = format_quantity(len(waiting), "candidate")
-        verb = "has" if len(waiting) == 1 else "have"
-        lines.append(f"Why: {number} {verb} not run: {_list_names(waiting)}.")
-        parts.append(f"the runs of {number}")
+    lines, goal = [], answer.question.within
     if undecided := list(answer.frame.candidate[answer.frame.undecided]):
         number, names = format_quantity(len(undecided), "rival"), _list_names(undecided)
         lines.append(f"Why: {number} may be better by more than {100 * goal:.3g} %: {names}.")
@@ -76,12 +61,10 @@ def write_obstacles(answer: Answer) -> list[str]:
         )
     if not answer.keeps:
         lines.append("Why: too few seeds show that the leader keeps the budgets.")
-    if answer.missing_trials:
-        parts.append(f"{float(f'{answer.missing_trials:.2g}'):,.0f} trials of those that ran")
+    trials = f"{float(f'{answer.missing_trials:.2g}'):,.0f}"
     lines.append(
-        f"To decide: {' and '.join(parts) or 'more seeds'}, about "
-        f"{write_seconds(answer.times.missing_s)}. {_ENDS[answer.end][1]}; with --out, a plan "
-        "goes on from the trials of the one before."
+        f"To decide: about {trials} more trials. {_ENDS[answer.end][1]}; with --out, a plan goes "
+        "on from the trials of the one before."
     )
     return lines
 
@@ -116,11 +99,11 @@ def write_answer(answer: Answer, configuration: str) -> list[str]:
         facts["note"] = f"{answer.remark}; --proven leaves it out"
     lines = [*_wrap(write_statement(answer)), "", configuration, ""]
     lines += [f"  {name:<20} {text}" for name, text in facts.items()]
-    lines += [f"  with {row.purpose}: {_describe_alternative(row, answer)}" for row in answer.front]
     for paragraph in write_obstacles(answer):
         lines += _wrap(paragraph, "  ")
     if len(answer.rivals):
-        lines += ["", *_write_rivals(answer)]
+        lines += ["", *_wrap("The next candidates, and how much more they lose in the race:")]
+        lines += _write_rivals(answer)
     lines += ["", *_wrap(write_account(answer))]
     for note in answer.notes:
         lines += _wrap(note, "  ")
@@ -128,73 +111,45 @@ def write_answer(answer: Answer, configuration: str) -> list[str]:
 
 
 def _write_rivals(answer: Answer) -> list[str]:
-    """Writes the best candidates that are not the answer, and why each of them is not."""
-    raced = next(look for look in reversed(answer.looks) if look.label == answer.label)
-    seeds = format_quantity(raced.seeds, "seed")
-    lines = _wrap(
-        f"In the race the answer has {_write_mean(raced)} ({seeds}). The next ones, best first, "
-        "with how much more they lose there, or the budget they exceed:"
-    )
+    """Writes the best candidates that are not the answer as a table."""
     rivals = answer.rivals
-    if ((rivals.more < 0.0) & (rivals.over == "")).any():
-        lines += _wrap(
-            "One with less regret is not the answer while few seeds show it, or while no theorem "
-            "bounds its rare losses."
-        )
-    for row in rivals.itertuples():
-        look = Look(row.candidate, row.seeds, row.regret, row.regret_low, row.regret_high)
-        lines += [f"  {row.candidate}", f"    {_write_mean(look)}, {describe_rival(row)}"]
-    return lines
-
-
-def describe_rival(row: Any) -> str:
-    """Returns how much more a row of a frame loses than the answer, or the budget it exceeds."""
-    seeds = format_quantity(row.seeds, "seed")
-    if row.over:
-        return f"exceeds the {row.over}: up to {getattr(row, f'{row.over}_max'):,.0f} ({seeds})"
-    if not math.isfinite(row.more):
-        return f"where the answer loses 0 ({seeds})"
-    if row.more > 9.0:
-        return f"{1.0 + row.more:,.3g} times as much ({seeds})"
-    low, high = (f"{100 * end:.3g}" for end in (row.more_low, row.more_high))
-    return f"{100 * row.more:+.3g} % [{low}, {high}] ({seeds})"
-
-
-def _describe_alternative(row: Alternative, answer: Answer) -> str:
-    """Returns what another budget would cost, in words."""
-    is_same = row.label == answer.label and row.purpose.endswith("links")
-    return "the answer itself" if is_same else f"{row.label}, {_write_mean(row)}"
-
-
-def _write_mean(row: Alternative | Look | Summary) -> str:
-    return f"regret {row.mean:,.0f} [{row.low:,.0f}, {row.high:,.0f}]"
+    ends = zip(rivals.more, rivals.more_low, rivals.more_high, strict=True)
+    more = [
+        f"{100 * x:+,.3g} % [{100 * low:,.3g}, {100 * high:,.3g}]" if math.isfinite(x) else ""
+        for x, low, high in ends
+    ]
+    table = rivals[["candidate", "regret", "seeds", "links_max", "state"]].assign(more=more)
+    return table.to_string(index=False, float_format="{:,.0f}".format).splitlines()
 
 
 def write_account(answer: Answer) -> str:
     """Writes what the figures are over, and what the race took."""
-    own = int(answer.frame.seeds[0])
+    raced = int(answer.frame.seeds[0])
     seeds = format_quantity(answer.fresh_seeds, "fresh seed")
     if not answer.fresh_seeds:
-        seeds = f"the {format_quantity(own, 'seed')} of the race, which chose it"
-    elapsed, compilers, simulation, _ = (f"{seconds:.3g} s" for seconds in answer.times)
+        seeds = f"the {format_quantity(raced, 'seed')} of the race, which chose it"
     text = (
         f"The answer's figures are over {seeds}, those of others over their seeds in the race, "
         f"with 95 % intervals of the mean. The race took {format_quantity(answer.seeds, 'trial')}, "
-        f"{own:,} of them of the answer. All took {elapsed}; compilers, two or more at once, "
-        f"worked for {compilers}, and simulation for {simulation}."
+        f"{raced:,} of them of the answer, and {answer.elapsed_s:.3g} s. "
     )
-    limit, theorem = answer.tail.limit, answer.tail.source
+    limit, theorem = f"{answer.tail.limit:,.0f}", answer.tail.source
     if theorem:
-        text += f" Losses of a run above {limit:,.0f} are bounded by {theorem} (docs/theory.md)."
-    elif answer.rare_trials:
-        text += (
-            f" No theorem bounds usefully what a run of the answer loses, so the race counts up to "
-            f"{limit:,.0f}: about {answer.rare_trials:,} of its trials were for such losses alone."
-        )
-    if outclassed := answer.list_labels(State.OUTCLASSED):
-        number = format_quantity(len(outclassed), "candidate")
-        text += f" {number} did not run: what they surely lose is already too much."
-    return text
+        return text + f"Losses of a run above {limit} are bounded by {theorem} (docs/theory.md)."
+    return text + f"No theorem bounds what a run loses: the race counts up to {limit}."
+
+
+def write_look(verdict: Verdict, best: tuple[str, Summary]) -> str:
+    """Writes in a line what a look of the race saw; ``best`` is the leader and its regret."""
+    label, regret = best
+    words = [f"so far {label}: regret {regret.mean:,.0f} [{regret.low:,.0f}, {regret.high:,.0f}]"]
+    if verdict.holds:
+        return f"{words[0]}; decided"
+    if math.isfinite(verdict.within):
+        words.append(f"within {write_within(verdict.within)} of the best")
+    if verdict.near:
+        words.append(f"{format_quantity(len(verdict.near), 'rival')} in the way")
+    return "; ".join([*words, f"about {verdict.missing:,} more trials"])
 
 
 def _write_summary(summary: Summary) -> str:

@@ -13,7 +13,8 @@ from jaxtyping import Array, Float
 
 from fmab_jax.algorithms.families.likelihood import LikelihoodElimination
 from fmab_jax.equations import Epoch
-from fmab_jax.planning.least import get_gaps
+from fmab_jax.parts.instances import TIE
+from fmab_jax.records.problem import Problem
 from fmab_jax.run.configs import Config
 from fmab_jax.sampling.evidence import Tilts
 from fmab_jax.sampling.scope import own_settings
@@ -33,6 +34,16 @@ _PLACES = 16
 _TILT_PARTS = np.geomspace(0.5, 8.0, 9)
 # Tilts stay this far from the end of the moment-generating function.
 _INSIDE = 0.99
+
+
+def get_gaps(problem: Problem) -> Float[np.ndarray, " arm"] | None:
+    """Returns the gaps of all instances; None where seeds draw them."""
+    if problem.means is None or problem.drawn:
+        return None
+    means = problem.means.mean(axis=0)
+    gaps = means.max() - means
+    gaps[gaps < TIE] = 0.0
+    return gaps
 
 
 def find_supremum(

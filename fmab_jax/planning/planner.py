@@ -7,21 +7,21 @@ import math
 import os
 import time as clock
 from collections.abc import Sequence
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, NoReturn
+
+import pandas as pd
 
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.errors import format_quantity, real, refuse
-from fmab_jax.files import check_folder, check_path, mark_write
+from fmab_jax.files import check_folder, check_path
 from fmab_jax.parameters import UNSET, parameters_of
-from fmab_jax.planning.answers import Answer, list_rivals
+from fmab_jax.planning.answers import Answer, build_answer
 from fmab_jax.planning.candidates import Candidate, select_candidates
-from fmab_jax.planning.figures import build_answer, build_frame
 from fmab_jax.planning.question import OVER, Question
-from fmab_jax.planning.race import End, Goal, Verdict, count_budget_seeds, race
-from fmab_jax.planning.runs import Runs
-from fmab_jax.planning.texts import write_seconds, write_within
+from fmab_jax.planning.race import Goal, Verdict, count_budget_seeds, race
+from fmab_jax.planning.runs import Runs, summarise
+from fmab_jax.planning.tails import bound_tail
+from fmab_jax.planning.texts import write_look
 from fmab_jax.records.problem import Problem
 from fmab_jax.sweeps.progress import Progress, choose_medium
 
@@ -47,16 +47,15 @@ def plan(
     is for single runs: a candidate keeps it by its structure, or surely in all but a share ``over``
     of its runs.
 
-    Ctrl-C ends the race and returns the answer so far, once a candidate has run. What runs at that
-    moment goes on in its thread, and is not used.
+    Ctrl-C ends the race, and returns the answer so far, once all candidates have run.
 
     Args:
         problem: Agents, arms and means; means that are estimates have their error there.
         horizon: T.
         candidates: Configured algorithms; by default every known one, over a grid of its own.
-        time: Seconds after which the race stops at its next look.
-        store: Folder that keeps all trials: a plan that is killed goes on, and a later plan with
-            other budgets uses them.
+        time: Seconds after which the race stops at its next look; all candidates run first.
+        store: Folder that keeps all trials: a plan that is killed goes on, and later plans use the
+            trials of the same configurations.
         client: A Dask client, as in `sweep`.
         progress: Whether to show what each look sees; by default on a terminal.
         **question: ``leak``, which must be given, and ``view``, ``links``, ``numbers``, ``bits``,
@@ -78,39 +77,36 @@ def plan(
     """
     began = clock.perf_counter()
     asked = Question(problem, horizon, **question)
-    goal, limit = (
-        Goal(asked.within, asked.confidence, most=asked.max_seeds, over=asked.over),
-        math.inf,
-    )
-    if time is not None:
-        limit = real("time", time, 0.0, math.inf, "give seconds")
-    folder = None if store is None else _check_folder(store)
+    goal = Goal(asked.within, asked.confidence, most=asked.max_seeds, over=asked.over)
+    limit = math.inf if time is None else real("time", time, 0.0, math.inf, "give seconds")
+    folder = None if store is None else check_path("store", store)
+    if folder is not None:
+        check_folder("store", folder)
     selection, notes = select_candidates(candidates, asked)
     if count_budget_seeds(goal, len(selection)) > goal.most:
         selection = _keep_sure(selection, goal, notes)
     if goal.over != OVER and math.isfinite(min(asked.budgets)):
         notes = [*notes, f"a budget is for all but {100 * goal.over:g} % of the runs (--over)"]
-    with ExitStack() as stack:
-        reporter = _Reporter(stack.enter_context(Progress(choose_medium(progress))), began)
-        runs = Runs(asked, selection, folder, client)
-        stack.callback(runs.close)
-        reporter.start(runs)
+    with Progress(choose_medium(progress)) as shown:
+        runs = Runs(asked, selection, folder, client, progress)
+
+        def report(verdict: Verdict) -> None:
+            if shown.is_shown and verdict.winner >= 0:
+                regret = summarise(runs.collect(verdict.winner).regret)
+                line = write_look(verdict, (selection[verdict.winner].label, regret))
+                shown.show_line(f"{clock.perf_counter() - began:.0f} s: {line}")
+
         verdict = race(
             [candidate.is_sure for candidate in selection],
             runs.observe,
-            runs.find_tail,
+            lambda candidate: bound_tail(runs.configs[candidate]),
             goal,
-            groups=runs.groups,
-            find_least=runs.find_least,
             is_over_time=lambda: clock.perf_counter() - began > limit,
-            report=reporter.report,
+            report=report,
         )
         if verdict.winner < 0:
             _refuse_budget(runs)
-        if verdict.end == End.STOPPED:
-            # Whoever watches signals waits for the answer.
-            stack.enter_context(mark_write())
-        return build_answer(runs, verdict, notes, began, stack)
+        return build_answer(runs, verdict, notes, began)
 
 
 def _sign(function: Any) -> None:
@@ -147,20 +143,10 @@ def _keep_sure(selection: Sequence[Candidate], goal: Goal, notes: list[str]) -> 
     return kept
 
 
-def _check_folder(store: object) -> Path:
-    """Returns the folder of a plan's trials; refuses files, and the store of a sweep."""
-    folder = check_path("store", store)
-    if folder.exists() and not folder.is_dir():
-        refuse("store", str(folder), "a folder, not a file", "name another one")
-    if (folder / "run.json").exists():
-        refuse("store", str(folder), "a folder of plans, not of a sweep", "name another one")
-    check_folder("store", folder)
-    return folder
-
-
 def _refuse_budget(runs: Runs) -> NoReturn:
     """Refuses a budget; every candidate exceeds one."""
-    least, budgets = runs.find_cheapest(), runs.question.budgets._asdict()
+    budgets = runs.question.budgets._asdict()
+    least = pd.concat([runs.collect(i) for i in range(len(runs.candidates))]).min()
     finite = [name for name, budget in budgets.items() if math.isfinite(budget)]
     for name in finite:
         if least[name] > budgets[name]:
@@ -169,64 +155,3 @@ def _refuse_budget(runs: Runs) -> NoReturn:
     share = f"{100 * runs.question.over:g} %"
     allowed = f"more: every candidate exceeds a budget in more than {share} of its runs"
     refuse(finite[0], budgets[finite[0]], allowed, "allow more, or more runs over it")
-
-
-class _Reporter:
-    """Shows how a race goes, a line a look, and compiles what comes next."""
-
-    runs: Runs
-
-    def __init__(self, progress: Progress, began: float) -> None:
-        self._progress, self._began = progress, began
-
-    def start(self, runs: Runs) -> None:
-        """Shows how much there is to do."""
-        self.runs, runs.on_wait = runs, self.report_wait
-        self._total = format_quantity(len(runs.candidates), "candidate")
-        self._programs = format_quantity(len(runs.groups), "program")
-        seconds = write_seconds(runs.estimate_seconds(0, range(len(runs.candidates))))
-        self._show(f"{self._total}, {self._programs}, about {seconds} to compile if none is kept")
-
-    def report_wait(self) -> None:
-        """Shows that a program is still being compiled, or runs."""
-        trials = format_quantity(self.runs.trials, "trial")
-        self._show(f"{self.runs.compiled} of {self._programs} compiled, {trials} done")
-
-    def report(self, verdict: Verdict) -> None:
-        """Shows what a look saw."""
-        runs = self.runs
-        runs.prepare(verdict.waiting)
-        if not self._progress.is_shown:
-            return
-        ran = f"{sum(seeds > 0 for seeds in verdict.seeds)} of {self._total} ran"
-        if verdict.winner < 0:
-            self._show(f"{ran}, none keeps a budget")
-            return
-        frame = build_frame(runs, verdict)
-        best, rivals = frame.iloc[0], list_rivals(frame)
-        words = [f"so far {best.candidate}: regret {best.regret:,.0f}"]
-        words[0] += f" [{best.regret_low:,.0f}, {best.regret_high:,.0f}]"
-        for row in rivals[rivals.over == ""][:1].itertuples():
-            words.append(f"next {row.candidate}, {100 * row.more:+,.1f} %")
-        if verdict.waiting:
-            words = [f"{ran}, {runs.compiled} of {self._programs} compiled", *words]
-        elif not verdict.holds:
-            if math.isfinite(verdict.within):
-                words.append(f"within {write_within(verdict.within)} of the best")
-            words.append(_describe_obstacles(verdict))
-        seconds = runs.estimate_seconds(verdict.missing, verdict.waiting)
-        words.append("decided" if verdict.holds else f"about {write_seconds(seconds)} more")
-        self._show("; ".join(filter(None, words)))
-
-    def _show(self, line: str) -> None:
-        self._progress.show_line(f"{clock.perf_counter() - self._began:.0f} s: {line}")
-
-
-def _describe_obstacles(verdict: Verdict) -> str:
-    """Returns what keeps an answer from being decided, in words."""
-    words = [format_quantity(len(verdict.near), "rival") + " in the way"] if verdict.near else []
-    if len(verdict.near) < len(verdict.rivals):
-        words.append(f"rare losses may add {verdict.rare:,.0f}")
-    if not verdict.keeps:
-        words.append("nothing shows yet that it keeps the budgets")
-    return ", ".join(words)
