@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class CompareOptions:
     """The regret of one run beside another's."""
 
     results: tuple[str, ...] = option((), metavar="PATH", word=True)
@@ -44,7 +44,7 @@ class Options:
     """Confidence level of the intervals."""
 
 
-def execute(call: Call[Options]) -> None:
+def execute(call: Call[CompareOptions]) -> None:
     """Compares, and prints a table and a sentence for each comparison."""
     from fmab_jax.analysis import comparisons
     from fmab_jax.analysis.words import list_facts

@@ -29,7 +29,7 @@ from fmab_jax.parameters import Choice
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Reading, Filtered):
+class ShowOptions(Reading, Filtered):
     """A table of what was found, with intervals."""
 
     sort: str | None = option(None, metavar="COLUMN", default_text="order of the grid")
@@ -41,7 +41,7 @@ class Options(Reading, Filtered):
     csv has all digits and columns, unless some are named."""
 
 
-def execute(call: Call[Options]) -> None:
+def execute(call: Call[ShowOptions]) -> None:
     """Prints the table."""
     options = call.options
     data = open_results(options.folder)
