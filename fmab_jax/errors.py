@@ -179,7 +179,8 @@ def real(
 def array_of(field: str, value: object, most: int, allowed: str, remedy: str) -> np.ndarray:
     """Returns real numbers as an array of integers or floats, from any container.
 
-    Texts, truth values, durations, complex numbers and masked entries are refused.
+    Texts, truth values, durations, complex numbers and masked entries are refused. Too many entries
+    are refused before they are copied.
 
     Args:
         field: The argument's public name.
@@ -191,8 +192,12 @@ def array_of(field: str, value: object, most: int, allowed: str, remedy: str) ->
     Raises:
         Refusal: If it holds anything else, too much, or rows of different lengths.
     """
-    if isinstance(value, range) and length(value) > most:  # before NumPy copies it
-        refuse(field, value, allowed, remedy)
+    entries, item = 1, value
+    while isinstance(item, (list, tuple, range)) and entries:
+        entries *= length(item)
+        if entries > most:  # before NumPy copies nested lists
+            refuse(field, value, allowed, remedy)
+        item = item[0] if entries else None
     try:
         array = np.asarray(value)
         # NumPy reads truth values beside numbers as 0 and 1.

@@ -1,8 +1,8 @@
 """Memory and cores that this job may use of its machine.
 
-A batch system or a container may allow a job less than its machine has: control groups, CPU
-affinity and quotas say so. Files are read below a root folder; a file that is missing, unreadable
-or meaningless sets no limit.
+A batch system, a container or a shell may allow a job less than its machine has: control groups,
+``ulimit -v``, CPU affinity and quotas say so. Files are read below a root folder; a file that is
+missing, unreadable or meaningless sets no limit.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from fmab_jax.errors import refuse
 
 ROOT = Path("/")
 _HUGE = 2**60  # version 1 writes a number near 2**63 where there is no limit
+# Address space of a process that runs one trial and draws it, and more for the stacks of each core.
+_ADDRESSES, _ADDRESSES_PER_CORE = 2.15e9, 25e6
 
 
 class Share(NamedTuple):
@@ -45,6 +47,8 @@ def memory(root: Path = ROOT) -> Share:
     free_in_groups = map(_find_free_memory, _list_groups("memory", root))
     name = "memory limit of the control group"
     amounts += [(free, name) for free in free_in_groups if free is not None]
+    addresses = _find_free_addresses(root)
+    amounts += [] if addresses is None else [(addresses, "address space, ulimit -v")]
     if amounts:
         amount, limit = min(amounts, key=lambda pair: pair[0])
         return Share(max(1, amount), limit, sizes.get("MemTotal", 0))
@@ -128,6 +132,25 @@ def _find_free_memory(group: Path) -> int | None:
     prefix = "total_" if "total_inactive_file" in stat else ""
     cached = sum(int(stat.get(f"{prefix}{kind}_file", 0)) for kind in ("inactive", "active"))
     return max(0, min(limits) - max(0, used - cached))
+
+
+def _find_free_addresses(root: Path) -> int | None:
+    """Returns the bytes that arrays may take of a limited address space; None without a limit.
+
+    JAX reserves address space for threads and code when it starts and compiles. Until then its
+    needs are estimated; later they are what is mapped.
+    """
+    try:
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        mapped = int(_read(root / "proc/self/statm").split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (ImportError, AttributeError, ValueError, OSError, IndexError):  # not Linux
+        return None
+    if limit == resource.RLIM_INFINITY:
+        return None
+    needs = _ADDRESSES + _ADDRESSES_PER_CORE * processors(root).amount
+    return limit - max(mapped, int(needs))
 
 
 def _find_quota(group: Path) -> float | None:

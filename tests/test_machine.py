@@ -1,8 +1,11 @@
 """The limits of a job on memory and cores, in made-up files."""
 
 import os
+import re
 import shutil
+import sys
 
+import fresh
 import pytest
 
 from fmab_jax import machine
@@ -147,3 +150,21 @@ def test_a_refusal_names_the_limit_to_raise(monkeypatch):
     with pytest.raises(ValueError, match=line):
         machine.check_memory("arms", 1e9, "use fewer")
     assert machine.available_bytes() == 10**9
+
+
+LIMITED = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (int(float(sys.argv[1])),) * 2)
+os.execv(sys.executable, [sys.executable, "-m", "fmab_jax", *sys.argv[2:]])
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc is Linux's")
+@pytest.mark.parametrize(("size", "seeds"), [("1.5e9", "5"), ("5e9", "9e6")])
+def test_a_run_that_a_limit_of_the_shell_does_not_allow_is_one_line(size, seeds, tmp_path):
+    """Would catch a run that hangs while it compiles, or dies of memory at its end."""
+    words = f"run ucb1 --agents 2 --arms 2 --horizon 1000 --seeds {seeds} --out {tmp_path}/x"
+    done = fresh.python("-c", LIMITED, size, *words.split())
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    line = "fmab: memory='.*B': must be at most 90 % .*, or raise the address space, ulimit -v$"
+    assert re.match(line, done.stderr)

@@ -21,6 +21,7 @@ from rich.filesize import decimal
 
 from fmab_jax.errors import PlainText, count, refuse
 from fmab_jax.files import check_folder, check_path
+from fmab_jax.machine import suggest_more_memory
 from fmab_jax.run import resources
 from fmab_jax.run.configs import check_counts
 from fmab_jax.sweeps import results
@@ -166,10 +167,11 @@ def _make_cluster(client: Client, worker: object, devices: object) -> Cluster:
 
 def _check_capacity(plan: Plan) -> None:
     """Refuses a plan that does not fit disk or memory."""
-    remedy = "use a smaller chunk, fewer seeds, times or values, or keep='summary'"
     for field, needed, free in (
         ("disk", plan.disk_bytes, plan.free_bytes),
         ("memory", plan.memory_bytes, plan.available_bytes),
     ):
         if free and needed > 0.9 * free:
+            remedy = "use a smaller chunk, fewer seeds, times or values, or keep='summary'"
+            remedy += suggest_more_memory() if field == "memory" else ""
             refuse(field, decimal(needed), f"at most 90 % of the {decimal(free)} free", remedy)

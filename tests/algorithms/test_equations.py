@@ -253,11 +253,11 @@ VALUES = {
     ),
     "cdp": (
         fmab.cdp_mab(0.3, rounds=4, scale=0.5),
-        dict(epsilon=0.3, rounds=4.0, schedule_gap=math.nan, scale=0.5, reporting=5.0),
+        dict(epsilon=0.3, rounds=4.0, schedule_gap=math.nan, scale=0.5, reporting=5.0, worth=1.0),
     ),
     "cdp, message": (
         fmab.cdp_mab(epsilon_message=1.2, participation=0.4, schedule_gap=0.25),
-        dict(epsilon=0.6, rounds=INF, schedule_gap=0.25, scale=1.0, reporting=2.0),
+        dict(epsilon=0.6, rounds=INF, schedule_gap=0.25, scale=1.0, reporting=2.0, worth=1.0),
     ),
     "lcc_ucb": (fmab.lcc_ucb(), dict(degree=4.0, sub_epochs=1.0)),
     "lcc_ucb, path": (fmab.lcc_ucb("path"), dict(degree=2.0, sub_epochs=4.0)),

@@ -47,6 +47,7 @@ CASES = {
         *(DIFFER, True, Groups),
     ),
     "gaussian": (fmab.cdp_mab, {"mechanism": "gaussian"}, ALIKE, True, Groups),
+    "worth": (fmab.cdp_mab, {"weight_power": 1.0}, ALIKE, True, Groups),
 }
 
 
@@ -172,6 +173,44 @@ def test_radius_has_the_deviation_of_the_sum():
         data = math.sqrt(level / (2 * reporting * 50))
         noise = 2 * math.sqrt(8 * level * np.sum(total**2)) / (reporting * 50)
         assert radius == pytest.approx(data + noise, rel=1e-12)
+
+
+@pytest.mark.parametrize("power", [0.0, 1.0, 2.0])
+def test_messages_weigh_what_their_noise_is_worth(power):
+    """Would catch another power, and a radius of the mean of as many equal messages."""
+    scales = 1.0 / np.array(LEAKS)
+    algorithm = fmab.cdp_mab(epsilon_message=LEAKS, weight_power=power)
+    exchange = algorithm.exchange(5)
+    weights = scales**-power / np.sum(scales**-power)
+    np.testing.assert_allclose(exchange.weights, weights, rtol=1e-14)
+    params = algorithm.values(exchange, 10**5)
+    with own_settings():
+        numbers = {n: jnp.asarray(x) for n, x in params.items()}
+        state = dict(number=2.0, active=3.0, arms=3.0, agents=5.0, reporting=5.0, horizon=1e5)
+        state |= dict(previous=10.0, pulls=50.0, fresh=40.0)
+        fields = {n: jnp.float64(x) for n, x in state.items()}
+        radius = float(fmab.cdp_mab.radius(elimination.Epoch(**fields, params=numbers)))
+    level = math.log(8 * 3 * 4 * 1e5)
+    data = math.sqrt(level * np.sum(weights**2) / (2 * 50))
+    noise = 2 * math.sqrt(8 * level * np.sum((weights * scales) ** 2)) / 50
+    assert radius == pytest.approx(data + noise, rel=1e-12)
+
+
+def test_weights_are_for_agents_that_are_alike_and_all_report():
+    """Would catch weights that favour the means of some agents, or that some agents lack."""
+    for name, value in (("participation", 0.5), ("trim", 0.2)):
+        refuses(
+            f"weight_power=1.0: must be 0 with {name}",
+            fmab.cdp_mab,
+            1,
+            weight_power=1,
+            **{name: value},
+        )
+    algorithm = fmab.cdp_mab(epsilon_message=LEAKS, weight_power=1)
+    refuses("must be one row for cdp", fmab.simulate, algorithm, DIFFER, 100, 2)
+    plain, weighted = (fmab.cdp_mab(1.0, weight_power=power) for power in (0, 1))
+    assert "weight_power" not in plain.describe() and "trim" not in plain.describe()
+    assert weighted.exchange(5).uniform
 
 
 def law_of(algorithm, agents=5):
@@ -325,6 +364,14 @@ def test_whole_numbers_of_another_weight_hide_nothing():
         row = rows[key]
         assert (row.epsilon, row.number) == (pytest.approx(4.0), 1)
         assert find_excess(row.epsilon_at_delta) <= DELTA and "its own noise" in row.why
+    # Weights of 2/7 and 5/7, by the deviations of the noise.
+    weighted = fmab.cdp_mab(
+        epsilon_message="2x1,5x1", mechanism="discrete_laplace", weight_power=1.0
+    )
+    law = np.convolve(list_chances(1 / 2, 2), list_chances(1 / 5, 5))
+    row = fmab.privacy_ledger(weighted, 2)[-1]
+    assert np.maximum(law[5:] - math.exp(row.epsilon_at_delta) * law[:-5], 0.0).sum() <= DELTA
+    assert row.epsilon == pytest.approx(5.0)
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])

@@ -168,14 +168,16 @@ class PaperElimination(NoisyMessages):
 def _get_setting(epoch: Epoch) -> tuple[schedule.Setting, Scalar | None]:
     """Returns what the equations read, and the deviation of noise that is not Laplace."""
     params = epoch.params
+    # A weighted mean is worth fewer messages than it has.
+    messages = epoch.reporting * params["worth"] if "worth" in params else epoch.reporting
     # Where agents are absent, the noise of each is still that of N agents.
-    epsilon = params["epsilon"] * (params.get("reporting", epoch.reporting) / epoch.reporting)
-    setting = schedule.Setting(epoch.arms, epoch.reporting, epsilon, epoch.horizon, params["scale"])
+    epsilon = params["epsilon"] * (params.get("reporting", epoch.reporting) / messages)
+    setting = schedule.Setting(epoch.arms, messages, epsilon, epoch.horizon, params["scale"])
     if epoch.mechanism == LAPLACE:
         return setting, None
     level = jnp.log(8.0 * epoch.arms * epoch.number**2 * epoch.horizon)
     scale = params["noise_scale"]
-    deviation = epoch.mechanism.deviation(epoch.reporting, level, scale)
+    deviation = epoch.mechanism.deviation(messages, level, scale)
     return setting, jnp.where(scale > 0.0, deviation, 0.0)
 
 
