@@ -518,19 +518,6 @@ def test_results_have_their_ledger(tmp_path, uncomputed):
     ]
 
 
-def test_ledgers_of_older_files_are_read(tmp_path):
-    """Would catch results of version 0.2 whose ledger cannot be shown: other keys."""
-    problem = fmab.Problem([0.2, 0.8], agents=6)
-    data = fmab.simulate(fmab.cdp_mab(0.5), problem, 200, 2)
-    row = {"who": "the server", "what": "sums", "leaks": [[1.0, 1]], "why": "", "source": ""}
-    older = data.drop_vars(["leak_messages", "leak_messages_delta", "ledger"])
-    older.attrs["ledger"] = json.dumps([row])
-    read = fmab.load(fmab.save(older, tmp_path / "a.nc"))
-    assert "ledger" not in read.attrs
-    assert privacy.write_table(read) == privacy.write_table(data)
-    assert fmab.overview(read).equals(fmab.overview(data))
-
-
 # ---------------------------------------------------------------------------------------------
 # Other terms, and several rewards of an agent.
 
