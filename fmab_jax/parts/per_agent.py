@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmab_jax.errors import format_quantity, refuse
-from fmab_jax.means_files import plain_number
+from fmab_jax.files import check_path
+from fmab_jax.means_files import plain_number, read_cells
 from fmab_jax.parameters import Real, parameters_of
 from fmab_jax.parts.exchanges.table import AGENTS_MAX
 
@@ -22,6 +23,7 @@ AgentNumbers = tuple[float, ...]
 _MOST_RUNS = 2000
 # Longer labels name the range and a digest.
 _LONGEST = 40
+_FILE = re.compile(r"(?P<path>.*\.csv)(?::(?P<column>.+))?", re.IGNORECASE | re.DOTALL)
 _FORM = "VALUExAGENTS joined by commas, such as 1x40,10x10"
 
 
@@ -29,9 +31,10 @@ _FORM = "VALUExAGENTS joined by commas, such as 1x40,10x10"
 class PerAgent(Real):
     """A real number in a range, or one for each agent.
 
-    Numbers by agent are a list, a tuple or an array; or a text such as ``1x40,10x10``, which is 1
-    for 40 agents, then 10 for 10 agents. Equal numbers are one number. A list is a sweep where a
-    sweep may be; there an item may be such a list, a text, or a number.
+    Numbers by agent are a list, a tuple or an array; a text such as ``1x40,10x10``, which is 1 for
+    40 agents, then 10 for 10 agents; or a file ``a.csv`` or ``a.csv:column`` with one row for each
+    agent, which a column ``agent`` may number, from 0 or from 1. Equal numbers are one number. A
+    list is a sweep where a sweep may be; there an item may be such a list, a text, or a number.
     """
 
     def check_value(self, name: str, value: object, remedy: str) -> float | AgentNumbers | None:  # type: ignore[override]
@@ -113,7 +116,9 @@ def _write(value: float) -> str:
 
 
 def _parse(name: str, text: str) -> list[float] | None:
-    """Returns the numbers of a text; None for a text of another form."""
+    """Returns the numbers of a text or of the file that it names; None for any other text."""
+    if match := _FILE.fullmatch(text):
+        return _read_column(name, match["path"], match["column"])
     if not re.search(r"[0-9.]\s*[x,]", text):
         return None
     values: list[float] = []
@@ -123,4 +128,24 @@ def _parse(name: str, text: str) -> list[float] | None:
         if number is None or times and not re.fullmatch("[1-9][0-9]{0,7}", count.strip()):
             refuse(name, text, _FORM, f"mend {part.strip()[:20]!r}")
         values += [number] * (int(count) if times else 1)
+    return values
+
+
+def _read_column(name: str, file: str, column: str | None) -> list[float]:
+    """Returns a column of a CSV file, in the order of its column ``agent`` if it has one."""
+    names, cells, _ = read_cells(check_path(name, file), name)
+    place = 0
+    if column is not None:
+        if names.count(column) != 1:
+            remedy = f"choose from {', '.join(names)}" if names else "write names in the first line"
+            refuse(name, f"{file}:{column}", "the name of one column", remedy)
+        place = names.index(column)
+    elif cells.shape[1] != 1:
+        refuse(name, file, "a file of one column", f"name a column: {file}:COLUMN")
+    values: list[float] = []
+    for line, cell in cells.iloc[:, place].items():
+        if (value := plain_number(cell)) is None:
+            allowed, remedy = "a plain decimal number", f"mend {cell[:20]!r}"
+            refuse(name, f"{file}, line {line}", allowed, remedy)
+        values.append(value)
     return values

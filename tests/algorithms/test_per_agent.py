@@ -419,11 +419,15 @@ def test_audit_changes_the_reward_of_who_leaks_most():
     assert sums and all(0.05 < f.lower <= f.claim == pytest.approx(0.2) for f in sums)
 
 
-def test_texts_and_lists():
-    """Would catch a run that is lost, and numbers that are read back as others."""
+def test_texts_lists_and_files(tmp_path):
+    """Would catch a row or a run that is lost, and a header that is taken for data."""
     wanted = (1.0, 1.0, 0.5)
     kind = PerAgent(low=0.0)
-    for value in ([1, 1, 0.5], np.array(wanted), "1x2,0.5", "1, 1, 5e-1"):
+    one, two = tmp_path / "one.csv", tmp_path / "two.csv"
+    one.write_text("1\n1.0\n\n0.5\n")
+    two.write_text("name,budget\nx,1\ny,1\nz,0.5\n")
+    files = str(one), f"{two}:budget"
+    for value in ([1, 1, 0.5], np.array(wanted), "1x2,0.5", "1, 1, 5e-1", *files):
         assert kind.check("epsilon", value, "") == wanted
     assert kind.plain(wanted) == kind.label(wanted) == "1x2,0.5x1"
     assert kind.check("epsilon", kind.plain((1 / 3, 2e-9, 7.0)), "") == (1 / 3, 2e-9, 7.0)
@@ -438,6 +442,23 @@ def test_texts_and_lists():
     refuses("one for each agent", kind.check, "e", [], "")
     refuses("2,000 runs", kind.check, "e", list(range(1, 3000)), "")
     refuses("a number in", kind.check, "e", "all", "")
+    refuses("one of 2|name of one column.*name, budget", kind.check, "e", f"{two}:x", "")
+    refuses("file of one column", kind.check, "e", str(two), "")
+    refuses("plain decimal number; mend 'x'", kind.check, "e", f"{two}:name", "")
+
+
+def test_a_column_of_agents_orders_the_rows(tmp_path):
+    """Would catch epsilons that go to other agents, and ids that are ignored."""
+    kind, file = PerAgent(low=0.0), tmp_path / "e.csv"
+    from_zero, plain = "agent,e\n2,5\n0,1\n1,3\n", "e\n1\n3\n5\n"
+    for text in (from_zero, plain, "e,other,Agent\n5,x,3\n1,y,1\n3,z,2\n"):
+        file.write_text(text)
+        name = f"{file}:e" if "other" in text else str(file)
+        assert kind.check("epsilon", name, "") == (1.0, 3.0, 5.0)
+    for ids in ("0 0 1", "0 1 3", "2 3 4", "x y z", "-1 0 1", "0.5 1 2"):
+        rows = "".join(f"{i},{e}\n" for i, e in zip(ids.split(), "135", strict=True))
+        file.write_text(f"agent,e\n{rows}")
+        refuses("must be a file whose column agent has 0 to ", kind.check, "e", str(file), "")
 
 
 def test_what_has_one_noise_takes_one_number():
