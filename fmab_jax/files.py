@@ -18,8 +18,8 @@ from fmab_jax.errors import flag, refuse
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _BINARY = getattr(os, "O_BINARY", 0)
 _DAY = 86_400
-# Bytes of a name on usual file systems.
-_LONGEST = 255
+# Bytes of a name on usual file systems; bytes of a path, less what temporary names add.
+_LONGEST, _LONGEST_PATH = 255, 4000
 # One entry for each open write; appending to a list is atomic across threads.
 _WRITES: list[None] = []
 
@@ -99,6 +99,9 @@ def check_path(field: str, path: object) -> Path:
     if not system.strip() or b"\0" in system:
         remedy = "check the path (it is empty, or it holds a NUL character)"
         refuse(field, str(path), "a path", remedy)
+    if len(system) > _LONGEST_PATH or max(map(len, system.split(b"/"))) > _LONGEST:
+        allowed = f"a path of at most {_LONGEST_PATH:,} bytes, at most {_LONGEST} from / to /"
+        refuse(field, str(path), allowed, "choose a shorter one")
     return Path(path)
 
 

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Collection
 
-from fmab_jax.errors import Busy, abbreviate, refuse
+from fmab_jax.errors import Busy, abbreviate, did_you_mean, refuse
 from fmab_jax.run.outputs import from_study
 from fmab_jax.sampling.shapes import Record
 from fmab_jax.sweeps.chunks import Results
@@ -53,11 +53,16 @@ def _compare(
     if old is None:
         return None
     old_fields, new_fields = ({**record["study"], **record["made_by"]} for record in (old, header))
+    fields = old_fields.keys() | new_fields.keys()
+    for name in allow_changes:
+        if name not in fields:
+            remedy = did_you_mean(name, fields, "name the field that was refused")
+            refuse("allow_changes", name, "a field of the study or a package", remedy)
     if is_alone and not folder.entries():
         return None
     # More or fewer seeds, and another order of the dimensions, change no chunk.
     free = {"seeds", "until", "axes", *allow_changes}
-    names = {*old_fields, *new_fields} - free
+    names = fields - free
     for name in sorted(names, key=lambda name: (name not in ("algorithm", "problem"), name)):
         if old_fields.get(name) != new_fields.get(name):
             old_text = abbreviate(old_fields[name]) if name in old_fields else "left out"
