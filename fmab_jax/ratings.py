@@ -7,9 +7,11 @@ list the assumptions and the dropped rows.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,6 +28,8 @@ __all__ = ["ObservedRatings", "from_table"]
 
 # Texts of missing ratings.
 _MISSING = ("na", "n/a", "nan", "null", "none", "-")
+# From here on floats do not tell whole numbers apart, by bytes of a float.
+_LARGEST_WHOLE = {2: 2.0**11, 4: 2.0**24, 8: 2.0**53}
 # MovieLens's text for an unknown genre.
 _NO_GENRE = "(no genres listed)"
 # An arm with so many ratings counts half in an agent's taste; fewer are unreliable.
@@ -318,7 +322,7 @@ def from_table(
 def _order_labels(labels: pd.Series) -> list[str]:
     """Returns labels in numerical order if all are whole numbers, else in that of texts."""
     values = labels.unique().tolist()
-    whole = all(label.isascii() and label.isdecimal() for label in values)
+    whole = all(re.fullmatch("[0-9]{1,18}", label) for label in values)
     return sorted(values, key=int) if whole else sorted(values)
 
 
@@ -333,6 +337,8 @@ def _read_table(source: object, names: Mapping[str, object]) -> tuple[str, pd.Da
     name, frame = "a data frame", source
     if not isinstance(source, pd.DataFrame):
         file = check_path("path", source)
+        if not file.is_file():
+            refuse("path", str(file), "a readable file", "check the path")
         name, frame = file.name, _read_file(file, names.values())
     assert isinstance(frame, pd.DataFrame)
     columns = [str(column).strip() for column in frame.columns]
@@ -342,25 +348,33 @@ def _read_table(source: object, names: Mapping[str, object]) -> tuple[str, pd.Da
             text = ", ".join(column[:20] for column in columns[:12]) + ", ..." * (len(columns) > 12)
             remedy = did_you_mean(label, columns, "give the name of one, which no other has")
             refuse(option, label, f"a column of {name}: {text}", remedy)
+        column = frame.iloc[:, columns.index(label)]
+        is_float = pd.api.types.is_float_dtype(column)
+        if is_float and (column.abs() >= _LARGEST_WHOLE[column.dtype.itemsize]).any():
+            allowed = "a column of texts or whole numbers: large floats stand for several of them"
+            refuse(option, label, allowed, "read the table with dtype=str")
         # In a column with gaps 7.0 is agent 7.
-        column = frame.iloc[:, columns.index(label)].convert_dtypes().astype("string")
-        cells[option] = column.str.strip().replace("", pd.NA)
+        texts = column.convert_dtypes().astype("string")
+        cells[option] = texts.str.strip().replace("", pd.NA)
     return name, pd.DataFrame(cells).reset_index(drop=True)
 
 
-def _read_file(file: Path, names: Iterable[object]) -> pd.DataFrame:
+def _read_file(file: Path, names: Collection[object]) -> pd.DataFrame:
     """Returns a file's content; columns with other names, such as a time, are not kept as texts."""
     ending = Path(file.name.lower().removesuffix(".gz")).suffix
     try:
         if ending == ".parquet":
             # Nullable types keep whole numbers whole where cells are missing.
             return pd.read_parquet(file, dtype_backend="numpy_nullable")
-        form = {"sep": "\t" if ending == ".tsv" else ",", "encoding": "utf-8-sig"}
-        texts = {name: str for name in names}
-        frame = pd.read_csv(file, dtype=texts, keep_default_na=False, low_memory=False, **form)
+        form: dict[str, Any] = {"sep": "\t" if ending == ".tsv" else ",", "encoding": "utf-8-sig"}
+        form |= {"keep_default_na": False, "low_memory": False}
+        # pandas would rename the second column of one name.
+        head = pd.read_csv(file, header=None, nrows=1, dtype=str, **form).iloc[0].str.strip()
+        texts = {place: str for place, name in enumerate(head) if name in names}
+        frame = pd.read_csv(file, header=0, names=range(len(head)), dtype=texts, **form)
         if not isinstance(frame.index, pd.RangeIndex):
             raise ValueError("rows have more cells than the header")
-        return frame
+        return frame.set_axis(head, axis=1)
     except Exception as error:  # pandas and pyarrow report damaged files by many types
         allowed = "a table that pandas reads: CSV in UTF-8, TSV or, with pyarrow, Parquet"
         refuse("path", file.name, allowed, f"save it again ({describe_error(error)})")
@@ -370,7 +384,7 @@ def _parse_ratings(source: str, cells: pd.Series) -> np.ndarray:
     """Returns [row] ratings; NaN for missing ones."""
     texts = cells.str.lower()
     numbers = pd.to_numeric(texts, errors="coerce").to_numpy(float, na_value=np.nan)
-    bad = np.isnan(numbers) & ~(texts.isna() | texts.isin(_MISSING)).to_numpy(bool)
+    bad = ~np.isfinite(numbers) & ~(texts.isna() | texts.isin(_MISSING)).to_numpy(bool)
     if bad.any():
         row = int(bad.argmax())
         remedy = "mend it, or leave it empty; decimals stand after a point"

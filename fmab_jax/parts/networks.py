@@ -106,7 +106,7 @@ class ComponentsOf(Kind):
         if isinstance(value, str):
             # The value must hold the content of files.
             if any(map(graphs.names_file, value.replace(":", "+").split("+"))):
-                remedy = "read files with networkx, and give a list of graphs, or a network"
+                remedy = "read files with networkx, and give a list of graphs"
                 refuse(name, value, "parts with names of graphs", remedy)
             return value
         if isinstance(value, (list, tuple)) and all(isinstance(x, FixedGraph) for x in value):

@@ -49,6 +49,9 @@ def packed(content):
     [
         ("t.csv", HEAD + b"a,x,1\na,y,2,9\n", "Expected 3 fields in line 3, saw 4"),
         ("t.csv", b"# mine\n" + HEAD + ROWS, "rows have more cells"),
+        ("t.csv", b"agent,arm,value,value\n" + ROWS.replace(b"\n", b",3\n"), "value='value'"),
+        ("t.csv", HEAD + ROWS + b"b,y,inf\n", "row 5, 'inf'"),
+        ("missing/t.csv", None, "path='missing/t.csv': must be a readable file"),
         ("t.csv", HEAD + ROWS + HEAD + ROWS, "row 5, 'value'"),
         ("t.csv", HEAD + ROWS + b'"a,x,1\nb,x,2\n', "EOF inside string"),
         ("t.csv", HEAD, "no row is left"),
@@ -64,7 +67,8 @@ def packed(content):
 )
 def test_damaged_files_are_refused(name, content, line):
     """Would catch another exception, or a message that does not say where."""
-    Path(name).write_bytes(content)
+    if content is not None:
+        Path(name).write_bytes(content)
     text = refusals.refused(from_table, name, **PLAIN)
     assert line in text and text.isprintable() and len(text) < 600, text
 
@@ -103,6 +107,20 @@ def test_columns_of_other_types_are_read_as_they_stand(columns, rows, dropped):
     """Would catch agent 7 that becomes 7.0, merged agents, and a rating that is rounded."""
     found = from_table(FRAME.assign(**columns), **PLAIN)
     assert counts_of(found) == rows_of(rows) and found.dropped == dropped
+
+
+def test_floats_that_stand_for_several_agents_are_refused():
+    """Would catch two agents that become one, since a column with gaps is read as floats."""
+    floats = FRAME.assign(agent=[float(WIDE), WIDE + 2.0, np.nan, 7.0])
+    assert "agent='agent': must be a column of texts" in refusals.refused(
+        from_table, floats, **PLAIN
+    )
+
+
+def test_names_with_blanks_keep_labels_as_texts():
+    """Would catch agents 07 and 7 that become one, since the name is ' agent'."""
+    Path("t.csv").write_text(" agent,arm , value\n07,x,1\n7,y,2\n07,y,2\n7,x,1\n", "utf-8")
+    assert from_table("t.csv", **PLAIN).agent_labels == ("07", "7")
 
 
 def csv_of(rows, quoting=csv.QUOTE_MINIMAL, **how):
