@@ -28,7 +28,7 @@ import fmab_jax as fmab
 from benchmarks import cases, report, rivals, worker
 from experiments import runs
 from fmab_jax.run import compilation, configs
-from fmab_jax.sampling.scope import own_settings
+from fmab_jax.sampling.scope import package_settings
 
 RESULTS = Path(__file__).with_name("gpu.json")
 PAGE = Path(__file__).parent.parent / "docs" / "gpu.md"
@@ -70,7 +70,7 @@ def measure(name: str, turns: int, shrink: int) -> dict[str, Any]:
     device = jax.devices()[0]
     with jax.enable_x64(True):
         compiled = compilation.compile_program(config.program, seeds, (device,))
-        with own_settings(jax.sharding.Mesh(np.array([device]), ("trials",))):
+        with package_settings(jax.sharding.Mesh(np.array([device]), ("trials",))):
             given = arguments(config, seeds, device)
             times = []
             for _ in range(turns + 1):

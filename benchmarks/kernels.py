@@ -38,7 +38,7 @@ from benchmarks.cases import CORES
 from experiments import runs
 from fmab_jax.run import compilation, configs
 from fmab_jax.sampling.laplace import laplace_sum_shape
-from fmab_jax.sampling.scope import own_settings
+from fmab_jax.sampling.scope import package_settings
 
 RESULTS = Path(__file__).with_name("kernels.json")
 FLOOR = Path(__file__).with_name("floor.c")
@@ -95,7 +95,7 @@ def measure(name: str) -> dict[str, Any]:
     compile_s = round(time.process_time() - start, 2)
     (device,) = jax.local_devices()[:1]
     mesh = jax.sharding.Mesh(np.array([device]), ("trials",))
-    with jax.enable_x64(True), own_settings(mesh):
+    with jax.enable_x64(True), package_settings(mesh):
         table, row, root_seed, _ = gpu.arguments(config, batch, device)
 
         def run_batch(first: int) -> np.ndarray:

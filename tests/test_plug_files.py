@@ -15,7 +15,7 @@ import scipy.stats
 import fmab_jax as fmab
 from fmab_jax.algorithms.base import load_plugin
 from fmab_jax.cli.main import main
-from fmab_jax.sampling.scope import own_settings
+from fmab_jax.sampling.scope import package_settings
 
 
 def test_bernstein_drops_what_numpy_drops():
@@ -170,7 +170,7 @@ def test_the_noise_of_the_page_has_the_law_of_its_source():
     """Would catch a step, a share or a sign of another staircase."""
     space: dict[str, Any] = {"__name__": "staircase"}
     exec(STAIRCASE.split("```python\n")[1].split("```")[0], space)
-    with own_settings():
+    with package_settings():
         lane = jnp.arange(100_000, dtype=jnp.uint32)
         words = jnp.uint32(1), jnp.uint32(2)
         noise = np.asarray(space["Staircase"]().sample(words, lane, jnp.float64(0.5)))

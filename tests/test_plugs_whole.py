@@ -17,7 +17,7 @@ from fmab_jax.algorithms import base
 from fmab_jax.cli.main import main
 from fmab_jax.parts import plugins
 from fmab_jax.parts.registry import REGISTRIES
-from fmab_jax.sampling.scope import own_settings
+from fmab_jax.sampling.scope import package_settings
 
 FILE = str(Path(plugs_whole.__file__))
 MEANS = np.array([0.9, 0.5, 0.1])
@@ -52,7 +52,7 @@ def test_no_part_is_longer_than_forty_lines():
 
 def test_noise_is_logistic():
     """Would catch another law or scale of the noise."""
-    with own_settings():
+    with package_settings():
         lane, words = jnp.arange(20_000, dtype=jnp.uint32), (jnp.uint32(1), jnp.uint32(2))
         noise = plugs_whole.Logistic().sample(words, lane, jnp.float64(3.0))
     assert scipy.stats.kstest(np.asarray(noise), scipy.stats.logistic(scale=3.0).cdf).pvalue > 1e-4

@@ -17,7 +17,7 @@ from fmab_jax.parameters import Flag, parameters_of
 from fmab_jax.run import compilation, configs
 from fmab_jax.sampling import arrays, curves
 from fmab_jax.sampling.backend import trace_for
-from fmab_jax.sampling.scope import own_settings
+from fmab_jax.sampling.scope import package_settings
 
 ALIKE = fmab.Problem.uniform(4, 5)
 DIFFER = fmab.Problem.heterogeneous(4, 5, 0.4)
@@ -125,7 +125,7 @@ def sums_of(algorithm, problem):
         with trace_for(platform):
             return jax.make_jaxpr(lambda *given: function(*given))(*given).jaxpr
 
-    with own_settings():
+    with package_settings():
         actual = unrounded_sums(traced(compilation.run_trial, "cpu", *arguments()))
         if hasattr(config.trial, "run_batch"):
             for platform in ("cpu", "gpu"):

@@ -87,7 +87,7 @@ def list_exposures(
 ) -> tuple[list[Exposure], list[Unseen]]:
     """Returns exposures for the rows of a ledger in some views, and the rows without one.
 
-    Call it in `fmab_jax.sampling.scope.own_settings`.
+    Call it in `fmab_jax.sampling.scope.package_settings`.
     """
     exposures: dict[_Way, Exposure] = {}
     unseen = []

@@ -27,7 +27,7 @@ from fmab_jax.records.ledger import describe_viewer
 from fmab_jax.run.configs import build_exchange
 from fmab_jax.run.promises import check_statements
 from fmab_jax.sampling import keys
-from fmab_jax.sampling.scope import own_settings
+from fmab_jax.sampling.scope import package_settings
 
 RUNS, LEVEL = 2_000_000, 1e-6
 """Default runs of each data set, and default chance that any bound is wrong."""
@@ -196,7 +196,7 @@ def audit(
     exchange = build_exchange(algorithm, algorithm.usual_agents if agents is None else agents)
     # These statements do not depend on the number of arms.
     check_statements(algorithm, exchange, 2)
-    with own_settings():
+    with package_settings():
         exposures, unseen = list_exposures(
             algorithm, exchange, root, VIEWS if view is None else (view,)
         )

@@ -11,7 +11,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from fmab_jax.analysis.summary import ROWS, Moments, multiply_exactly
-from fmab_jax.sampling.scope import own_settings
+from fmab_jax.sampling.scope import package_settings
 
 
 def compute_moments(curves: Array, *, full: bool = True) -> list[Moments]:
@@ -23,7 +23,7 @@ def compute_moments(curves: Array, *, full: bool = True) -> list[Moments]:
     cells, seeds, times = curves.shape
     # XLA would multiply by one over a divisor that is the same for several.
     divisor = np.full((cells, times), float(seeds))
-    with own_settings():
+    with package_settings():
         parts = jax.tree.map(np.asarray, _compute_all_moments(curves, divisor, full))
     return [Moments(seeds, *part) for part in zip(*parts, strict=True)]
 

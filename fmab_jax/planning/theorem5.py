@@ -17,7 +17,7 @@ from fmab_jax.parts.instances import TIE
 from fmab_jax.records.problem import Problem
 from fmab_jax.run.configs import Config
 from fmab_jax.sampling.evidence import Tilts
-from fmab_jax.sampling.scope import own_settings
+from fmab_jax.sampling.scope import package_settings
 
 # KL-SE with more epochs than this has no bound here.
 _MOST_EPOCHS = 1024
@@ -151,7 +151,7 @@ def plan_likelihood(config: Config) -> _Epochs | None:
     slots = M * T if is_shared else T
     number = 64
     while True:
-        with own_settings():
+        with package_settings():
             common = jnp.float64(K), jnp.float64(M), trial.reporting, jnp.float64(T)
             found = _follow_epochs(number, *common, jnp.float64(slots), params)
         pulls, radius, tilts = jax.tree.map(np.asarray, found)

@@ -36,7 +36,7 @@ from fmab_jax.records.means import (
     lay_out_rows,
 )
 from fmab_jax.sampling import keys
-from fmab_jax.sampling.scope import own_settings
+from fmab_jax.sampling.scope import package_settings
 from fmab_jax.sampling.shapes import PerRowArm, Record
 
 # Bytes per mean while the host draws a seed's means.
@@ -418,7 +418,7 @@ class Problem(RandomMeans):
             return self
         # Memory holds levels, offsets and means of every agent at once.
         check_memory("memory", _BYTES_PER_MEAN * self.rows * self.arms, "use fewer agents or arms")
-        with own_settings():
+        with package_settings():
             means = np.asarray(_draw_means(self.bind(), np.uint32(root_seed), np.uint32(seed)))
         if len(means) == 1:
             return Problem(means, self.agents, rewards=self.rewards, presence=self.presence)

@@ -23,7 +23,7 @@ from fmab_jax.run import compilation, promises, schema
 from fmab_jax.run.configs import Config
 from fmab_jax.run.outputs import collect_accumulators
 from fmab_jax.run.resources import threads
-from fmab_jax.sampling.scope import own_settings
+from fmab_jax.sampling.scope import package_settings
 
 
 class Trials(NamedTuple):
@@ -124,7 +124,7 @@ def _make_batch_runner(
     split = NamedSharding(mesh, PartitionSpec("trials"))
     whole = NamedSharding(mesh, PartitionSpec())
     pinned = _pin_to_host(split, devices)
-    with own_settings(mesh):
+    with package_settings(mesh):
         table, root_seed = jax.device_put((table, np.uint32(trials.root_seed)), whole)
 
     def run_batch(start: int) -> tuple[int, Outcome]:
@@ -132,14 +132,16 @@ def _make_batch_runner(
         config_index = trials.config_index[start : start + batch].astype(np.int32)
         # The last trial fills the last batch.
         row, number = (np.pad(x, (0, batch - len(x)), mode="edge") for x in (config_index, seed))
-        with own_settings(mesh):
+        with package_settings(mesh):
             outcome = compiled(table, row, root_seed, number)
         if keep_on_device:
-            with own_settings():  # outside of the mesh, so that devices do not wait for each other
+            with (
+                package_settings()
+            ):  # outside of the mesh, so that devices do not wait for each other
                 outcome = _gather_on(devices[0], outcome)
                 if _is_valid(outcome):
                     return start, jax.tree.map(lambda x: x[: len(seed)], outcome)
-        with own_settings(mesh):
+        with package_settings(mesh):
             if pinned is not None:
                 outcome = jax.device_put(outcome, pinned)
             outcome = jax.tree.map(lambda x: np.asarray(x)[: len(seed)], outcome)
@@ -209,7 +211,7 @@ class TrialResults:
         A series stays on the device if all its batches are there.
         """
         arrays: dict[str, Array | np.ndarray] = dict(self._arrays)
-        with own_settings():
+        with package_settings():
             for name, parts in self._on_device.items():
                 ordered = [parts[start] for start in sorted(parts)]
                 host_array = self._arrays.get(name)

@@ -28,7 +28,7 @@ from fmab_jax.run.configs import Program
 from fmab_jax.sampling import keys
 from fmab_jax.sampling.backend import trace_for
 from fmab_jax.sampling.distinct import map_in_blocks
-from fmab_jax.sampling.scope import own_settings
+from fmab_jax.sampling.scope import package_settings
 
 # Factor between sizes of tables, so that similar numbers of configurations share a program.
 _TABLE_GROWTH = 8
@@ -167,7 +167,7 @@ def compile_program(
         _FAST_OPTIONS.get(platform, {}) if program.fast_compile else {}
     )
     # Each thread needs the settings, because they are local to it.
-    with own_settings(mesh), trace_for(platform):
+    with package_settings(mesh), trace_for(platform):
         if devices == tuple(jax.local_devices()[:1]):
             lowered = cache.lower_program(sharded, arguments, (batch, platform))
         else:

@@ -16,7 +16,7 @@ from jaxtyping import Array
 from fmab_jax.errors import PlainText, refuse
 from fmab_jax.parts.outputs import Record, Reduce
 from fmab_jax.run import promises
-from fmab_jax.sampling.scope import own_settings
+from fmab_jax.sampling.scope import package_settings
 from fmab_jax.sampling.shapes import PyTree
 
 Facts = Mapping[str, int | str | np.ndarray]
@@ -38,7 +38,7 @@ def check_initial_state(output: Reduce) -> None:
     Raises:
         ValueError: If ``init`` fails, or returns something else.
     """
-    with promises.refuse_errors(output), own_settings():
+    with promises.refuse_errors(output), package_settings():
         state = output.init()
     field = f"{output.name}.init"
     arrays = [_read_array(field, x) for x in jax.tree.leaves(state)]
@@ -54,7 +54,7 @@ def check_initial_state(output: Reduce) -> None:
 def reduce_seeds(
     output: Reduce, fields: Mapping[str, Array | np.ndarray], facts: Facts
 ) -> list[np.ndarray]:
-    """Returns the arrays of a reduction's state after the seeds of one configuration.
+    """Folds seeds of one configuration into a reduction's initial state; returns its arrays.
 
     Args:
         output: The reduction.
@@ -64,19 +64,20 @@ def reduce_seeds(
     Raises:
         ValueError: If a function fails, or the state changes shape or type.
     """
+    # The cached fold needs hashable facts, and links are an array.
     links = tuple(np.asarray(facts["links"]).tolist())
-    numbers = tuple(sorted((name, x) for name, x in facts.items() if name != "links"))
-    with promises.refuse_errors(output), own_settings():
-        before = output.state(output.initial_arrays)
-        after = _compile_fold(output, numbers, links)(before, dict(fields))
-        return _read_state(output, "add", after)
+    scalar_facts = tuple(sorted((name, x) for name, x in facts.items() if name != "links"))
+    with promises.refuse_errors(output), package_settings():
+        initial_state = output.state(output.initial_arrays)
+        final_state = _compile_fold(output, scalar_facts, links)(initial_state, dict(fields))
+        return _read_state(output, "add", final_state)
 
 
 @functools.lru_cache(maxsize=64)
 def _compile_fold(
-    output: Reduce, numbers: tuple[tuple[str, object], ...], links: tuple[int, ...]
+    output: Reduce, scalar_facts: tuple[tuple[str, object], ...], links: tuple[int, ...]
 ) -> Callable[..., object]:
-    facts = {**dict(numbers), "links": np.array(links, np.int64)}
+    facts = {**dict(scalar_facts), "links": np.array(links, np.int64)}
 
     def fold(state: object, fields: Mapping[str, Array]) -> object:
         return output.add(state, output.of(Record(fields.__getitem__, facts)))
@@ -92,7 +93,7 @@ def merge_states(output: Reduce, states: Iterable[Sequence[np.ndarray]]) -> list
     """
 
     def merge(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> list[np.ndarray]:
-        with promises.refuse_errors(output), own_settings():
+        with promises.refuse_errors(output), package_settings():
             merged = output.merge(_copy_state(output, first), _copy_state(output, second))
         return _read_state(output, "merge", merged)
 
@@ -106,7 +107,7 @@ def finish_reduction(output: Reduce, arrays: Sequence[np.ndarray]) -> np.ndarray
         ValueError: If ``finish`` fails, or returns anything but real numbers of that shape.
     """
     shape = tuple(len(values) for _, values in output.over)
-    with promises.refuse_errors(output), own_settings():
+    with promises.refuse_errors(output), package_settings():
         value = output.finish(_copy_state(output, arrays))
     return read_numbers(f"{output.name}.finish", value, shape, f"an array {shape}")
 
@@ -128,7 +129,7 @@ def check_merging(output: Reduce, fields: Mapping[str, Array | np.ndarray], fact
     """
 
     def add(rows: np.ndarray) -> list[np.ndarray]:
-        with own_settings():
+        with package_settings():
             part = {name: x[rows] for name, x in fields.items()}
         return reduce_seeds(output, part, facts)
 
@@ -178,7 +179,7 @@ def _copy_state(output: Reduce, arrays: Sequence[np.ndarray]) -> PyTree:
 def _read_state(output: Reduce, function: str, state: object) -> list[np.ndarray]:
     """Returns the arrays of a state; refuses those that are not like the initial ones."""
     field = f"{output.name}.{function}"
-    with own_settings():
+    with package_settings():
         initial = output.init()
     texts, arrays = [], []
     for tree in (initial, state):

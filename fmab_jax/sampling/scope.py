@@ -11,7 +11,7 @@ from jax.sharding import Mesh
 
 
 @contextmanager
-def own_settings(mesh: Mesh | None = None) -> Iterator[None]:
+def package_settings(mesh: Mesh | None = None) -> Iterator[None]:
     """Runs a block in float64, compiled, on arrays from the host; in this thread only.
 
     A caller's ``jax.set_mesh``, transfer guard or ``jax.disable_jit`` neither stops a simulation

@@ -19,7 +19,7 @@ from fmab_jax.run.compilation import Sizes
 from fmab_jax.run.configs import Config
 from fmab_jax.run.outputs import collect_accumulators, compute_output, is_shipped
 from fmab_jax.run.reductions import LEAST_SEEDS, check_merging, reduce_seeds
-from fmab_jax.sampling.scope import own_settings
+from fmab_jax.sampling.scope import package_settings
 from fmab_jax.sweeps.chunks import KINDS, state_name
 
 # A device summary needs so many copies of the curves, in this share of its memory.
@@ -90,7 +90,7 @@ def _run_job(
     ):
         results.put(start, outcome)
         on_batch(len(outcome.rounds))
-    with own_settings():
+    with package_settings():
         return {n: v.reshape(cells, -1, *v.shape[1:]) for n, v in results.gather().items()}
 
 
@@ -189,7 +189,7 @@ def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[
             flat = [getattr(part, kind) for part in parts]
             shaped = [x.reshape(like.shape[1:]) for x, like in zip(flat, values, strict=True)]
             arrays[f"{output.name}_{kind}"] = _pad(shaped)
-    with own_settings():
+    with package_settings():
         final = np.asarray(curves["regret"][:, :, -1])
     world = configs[0].problem.world
     counts = {
@@ -216,7 +216,7 @@ def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[
 def _read_fields(curves: Series, cell: int, config: Config) -> dict[str, Array | np.ndarray]:
     """Returns the records of one cell that a reduction may read, by name."""
     names = [name for name in FIELDS if name in curves or name == "waiting_regret"]
-    with own_settings():
+    with package_settings():
         read = _make_reader(curves, cell, config)
         return {name: read(name) for name in names}
 

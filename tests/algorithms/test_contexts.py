@@ -19,7 +19,7 @@ from fmab_jax.cli.main import main
 from fmab_jax.parts.plugins import imported
 from fmab_jax.parts.worlds.contextual import draw_contexts
 from fmab_jax.sampling import keys
-from fmab_jax.sampling.scope import own_settings
+from fmab_jax.sampling.scope import package_settings
 
 AGENTS, ARMS, D, HORIZON, ALPHA = 3, 4, 3, 100, 1e-6
 PROBLEM = fmab.Problem.uniform(AGENTS, ARMS, world=fmab.Linear(D))
@@ -37,7 +37,7 @@ class World(NamedTuple):
 
 def same_draws(seed, horizon=HORIZON):
     """Returns the world with the very numbers that the package draws; slot 0 is not played."""
-    with own_settings():
+    with package_settings():
         key = keys.seed_key(jnp.uint32(0), jnp.uint32(seed))
         theta, slots = (keys.stream_key(key, 0, x) for x in (keys.SEGMENT, keys.CONTEXT))
         theta = np.asarray(keys.uniform(*theta, jnp.arange(D, dtype=jnp.uint32)))
@@ -183,7 +183,7 @@ def test_what_is_said_of_an_arm_is_absent(runs):
 
 def test_contexts_are_uniform_on_the_simplex_and_agents_have_their_own():
     """Would catch entries that sum to another number, and a context that two places share."""
-    with own_settings():
+    with package_settings():
         drawn = draw_contexts(fmab.Linear(D), keys.seed_key(jnp.uint32(0), jnp.uint32(1)), {}, {})
         contexts, means = jax.jit(jax.vmap(lambda t: drawn.draw(t, 4, 5)))(jnp.arange(300))
         fewer = drawn.draw(jnp.int64(7), 2, 5)[0]

@@ -20,7 +20,7 @@ from fmab_jax.layouts import Dense, Ragged, ragged
 from fmab_jax.run import compilation, configs
 from fmab_jax.run.outputs import resolve
 from fmab_jax.sampling.backend import trace_for
-from fmab_jax.sampling.scope import own_settings
+from fmab_jax.sampling.scope import package_settings
 
 TRIALS, HORIZON = 24, 10**5
 ALIKE, MANY = fmab.Problem.uniform(7, 6), fmab.Problem.uniform(7, 23)
@@ -155,12 +155,12 @@ def program(configs, platform, **options):
             return compilation.run_many_trials(*given)
 
     every = np.arange(TRIALS)
-    with own_settings():
+    with package_settings():
         lowered = jax.jit(many).lower(*arguments(every % len(configs), every))
         compiled = lowered.compile(compiler_options=compilation._OPTIONS["cpu"] | options)
 
     def outcomes(which, seeds):
-        with own_settings():
+        with package_settings():
             return jax.tree.map(np.asarray, compiled(*arguments(which, seeds)))
 
     return outcomes
@@ -242,7 +242,7 @@ def test_outputs_change_nothing_in_either_layout():
             program([plain], platform)(0 * seeds, seeds),
             with_accumulators._replace(accumulator_values=None),
         )
-    with own_settings():
+    with package_settings():
         given = *plain.arrays, np.uint32(0), np.uint32(7)
         compiled = jax.jit(compilation.run_trial).lower(*given).compile(compilation._OPTIONS["cpu"])
         alone = jax.tree.map(np.asarray, compiled(*given))

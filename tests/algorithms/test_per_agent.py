@@ -26,7 +26,7 @@ from fmab_jax.parameters import ViewKind, parameter
 from fmab_jax.parts.exchanges import Viewer
 from fmab_jax.parts.per_agent import PerAgent
 from fmab_jax.sampling import keys
-from fmab_jax.sampling.scope import own_settings
+from fmab_jax.sampling.scope import package_settings
 
 ALPHA, SEEDS, DELTA = 1e-6, 60_000, 1e-6
 BLANK = Epoch(*[()] * 8)
@@ -80,7 +80,7 @@ def sample_noise(algorithm, problem, sum_agents, rounds=3):
             state = state._replace(number=epoch.round_index, pulls=epoch.pulls, memory=epoch.memory)
         return (mean - wanted) * epoch.pulls
 
-    with own_settings():
+    with package_settings():
         return np.asarray(jax.jit(jax.vmap(run))(jnp.arange(SEEDS, dtype=jnp.uint32))), trial.draws
 
 
@@ -164,7 +164,7 @@ def test_radius_has_the_deviation_of_the_sum():
         assert params["epsilon"] == pytest.approx(
             1.0 / (reporting * math.sqrt(np.mean(total**2))), rel=1e-14
         )
-        with own_settings():
+        with package_settings():
             numbers = {n: jnp.asarray(x) for n, x in params.items()}
             fields = {n: jnp.float64(x) for n, x in state.items()}
             fields["reporting"] = jnp.float64(reporting)
@@ -184,7 +184,7 @@ def test_messages_weigh_what_their_noise_is_worth(power):
     weights = scales**-power / np.sum(scales**-power)
     np.testing.assert_allclose(exchange.weights, weights, rtol=1e-14)
     params = algorithm.values(exchange, 10**5)
-    with own_settings():
+    with package_settings():
         numbers = {n: jnp.asarray(x) for n, x in params.items()}
         state = dict(number=2.0, active=3.0, arms=3.0, agents=5.0, reporting=5.0, horizon=1e5)
         state |= dict(previous=10.0, pulls=50.0, fresh=40.0)
@@ -227,7 +227,7 @@ def law_of(algorithm, agents=5):
 def test_evidence_reads_the_average_generating_function():
     """Would catch a function of a mean scale, a wrong end, and the agents that are left out."""
     tilts = np.array([0.05, 0.2, 0.45])
-    with own_settings():
+    with package_settings():
         law = law_of(fmab.kl_se(LEAKS))
         wanted = [np.mean(np.log1p(-((tilt / np.array(LEAKS)) ** 2))) for tilt in tilts]
         np.testing.assert_allclose(law.discount(jnp.asarray(tilts)), wanted, rtol=1e-13)
@@ -560,7 +560,7 @@ def test_groups_of_agents_draw_numbers_of_their_own():
     algorithm = fmab.hdp_mab(None, components="2,4:complete", weights="components")
     drawer = choose(algorithm, problem, algorithm.exchange(agents), agents, True, True)
     assert isinstance(drawer, Groups) and len(drawer.sizes) == 2
-    with own_settings():
+    with package_settings():
         key = keys.seed_key(jnp.uint32(0), jnp.uint32(5))
         instance = problem.bind().draw(key, jnp.int64(1000))
         rewards, noise = keys.stream_keys(key, jnp.int32(1), keys.REWARD, keys.NOISE)
@@ -581,7 +581,7 @@ def test_groups_of_agents_draw_numbers_of_their_own():
 
 def test_agents_that_share_an_arm_are_counted_by_hand():
     """Would catch an agent too many, or one too few, whose noise is in an arm's sum."""
-    with own_settings():
+    with package_settings():
         for agents, active, pulls in ((3, 2, 3), (4, 3, 8), (5, 2, 7), (2, 5, 4), (7, 3, 1)):
             slots = -(-active * pulls // agents)
             parts = np.arange(active * pulls).reshape(active, pulls) // slots

@@ -23,7 +23,7 @@ from experiments.common import DEMAB
 from fmab_jax import Study
 from fmab_jax.layouts import ragged
 from fmab_jax.sampling import keys
-from fmab_jax.sampling.scope import own_settings
+from fmab_jax.sampling.scope import package_settings
 from fmab_jax.sampling.segments import find_segment, overlap
 
 MEANS, AGENTS, HORIZON, ALPHA = np.array([0.7, 0.35, 0.3]), 4, 3000, 1e-6
@@ -51,7 +51,7 @@ class Turned(fmab.World):
 def instances(problem, horizon, seeds):
     """Returns the ends [segment] and the means [segment, agent, arm] of each seed."""
     bound = problem.bind()
-    with own_settings():
+    with package_settings():
         key = jax.vmap(lambda seed: keys.seed_key(jnp.uint32(0), seed))(
             jnp.arange(seeds, dtype=jnp.uint32)
         )
@@ -387,7 +387,7 @@ def test_the_end_is_that_of_the_last_segment():
 
 def test_segments_by_hand():
     """Would catch a change that is a slot early or late."""
-    with own_settings():
+    with package_settings():
         ends = jnp.array([3, 3, 10])
         assert overlap(ends, jnp.int64(2), jnp.int64(7)).tolist() == [1, 0, 4]
         assert overlap(ends, jnp.int64(0), jnp.int64(12)).tolist() == [3, 0, 7]
@@ -396,7 +396,7 @@ def test_segments_by_hand():
 
 def test_segments_cover_the_horizon():
     """Would catch segments that are unlike by more than a slot, and slots after the last one."""
-    with own_settings():
+    with package_settings():
         words, first = keys.Words(jnp.uint32(1), jnp.uint32(7)), jnp.array([0.7, 0.2])
         for horizon in (1, 10, 11, 10**12 + 1):
             due = [horizon * part // 4 for part in range(1, 5)]

@@ -27,7 +27,7 @@ from experiments.audit import (
 from fmab_jax.algorithms.base import Disclosure, Noise, Viewer, ViewKind
 from fmab_jax.parts.exchanges import server
 from fmab_jax.parts.mechanisms.laplace_noise import LAPLACE
-from fmab_jax.sampling.scope import own_settings
+from fmab_jax.sampling.scope import package_settings
 
 QUICK = 200_000
 TABLE = Path(__file__).parents[2] / "figures" / "audit_mechanisms.csv"
@@ -231,7 +231,7 @@ def test_no_noise_is_contradicted_as_far_as_runs_show(participation):
 
 def sources(algorithm, agents, view):
     """Returns what shows an algorithm."""
-    with own_settings():
+    with package_settings():
         return exposures.list_exposures(algorithm, algorithm.exchange(agents), 0, (view,))[0]
 
 
@@ -260,7 +260,7 @@ def test_pulls_of_a_whole_run_are_those_of_the_policy():
                     assert arm == 1 and abs(data.value - data.base[1]) == 1.0
                 pulls[arm], sums[arm] = pulls[arm] + 1, sums[arm] + reward
                 played.append(arm)
-            with own_settings():
+            with package_settings():
                 drawn = source.draw(2 * place + changed, 0)[:5]
             assert drawn.tolist() == [played] * 5
 
@@ -293,7 +293,7 @@ def test_pulls_of_episodes_are_those_of_the_policy(shared):
                 sums[arm] = agents * slots * base[arm] + (sums[arm] if shared else 0.0)
                 length[arm] = slots
                 means[arm] = sums[arm] / (pulls[arm] if shared else slots)
-            with own_settings():
+            with package_settings():
                 drawn = source.draw(2 * place + changed, 0)[:5]
             assert drawn.tolist() == [[agents * each for each in played[:32]]] * 5
             seen.add(tuple(played[:32]))
@@ -316,7 +316,7 @@ def test_pulls_of_episodes_are_those_of_the_policy(shared):
 def test_one_reward_decides_who_leaves(algorithm, rest):
     """Would catch data that are far from a decision, or a reward that is added for each agent."""
     (source,) = [each for each in sources(algorithm, 4, "actions")]
-    with own_settings():
+    with package_settings():
         for place, data in enumerate(source.data):
             without, changed = (source.draw(2 * place + side, 0) for side in (0, 1))
             at = source.names.index(f"after round {data.when}")
@@ -333,7 +333,7 @@ def test_sums_are_over_others():
     (source,) = sources(fmab.cdp_mab(0.25), 4, "sums")
     assert np.asarray(source.weights).tolist() == [1.0, 0.0, 1.0, 1.0]
     stream = source.streams()[-1]
-    with own_settings():
+    with package_settings():
         batch = source.draw(-1, 0)
     run, round_, arm = 7, 2, 1
     sums = batch.means[:, 4 * run : 4 * run + 4, arm] * batch.length[:, None]

@@ -21,7 +21,7 @@ from fmab_jax.parts.mechanisms.laplace_noise import Laplace
 from fmab_jax.parts.mechanisms.skellam import Skellam
 from fmab_jax.sampling import keys
 from fmab_jax.sampling.samplers import lattice_quantile
-from fmab_jax.sampling.scope import own_settings
+from fmab_jax.sampling.scope import package_settings
 
 ALL = Laplace(), GaussianNoise(), DiscreteLaplace(), Skellam()
 SMALL = fmab.Problem([0.5, 0.4], agents=5)
@@ -40,7 +40,7 @@ def density(mechanism, scale):
 
 def sums(mechanism, scale, count):
     """Samples by tabulated constants, and of `sample_sum` with other keys."""
-    with own_settings():
+    with package_settings():
         lane, scale = jnp.arange(SEEDS, dtype=jnp.uint32), jnp.float64(scale)
         constants = jnp.asarray(mechanism.tabulate(count))[:, None]
         one, two = ((jnp.uint32(key), jnp.uint32(7)) for key in (1, 2))
@@ -134,7 +134,7 @@ def test_gaussian_delta_by_hand():
 def test_moments_and_deviations_hold(mechanism):
     """Would catch a moment-generating function, a variance or a deviation of another law."""
     law = density(mechanism, 1.7)
-    with own_settings():
+    with package_settings():
         scale = jnp.float64(1.7)
         for tilt in (0.1, 0.4):
             if mechanism.integers:
@@ -352,7 +352,7 @@ def test_deviations_are_bounds_and_those_that_are_stated():
                 square = (2 * np.sinh(inside / 2)) ** 2 if mechanism.integers else inside**2
                 log = 0.5 * (scale**2) * square
             for count, level in itertools.product((1, 5, 50, 10**4), (0.1, 1.0, 3.0, 20.0, 60.0)):
-                with own_settings():
+                with package_settings():
                     found = float(mechanism.deviation(*map(jnp.float64, (count, level, scale))))
                 assert found == pytest.approx(stated[mechanism.name](count, level, scale))
                 # The paper's bound holds only where sums are nearly normal.
@@ -394,7 +394,7 @@ def test_a_scale_leaks_no_more_than_its_epsilon(mechanism):
 
 def test_sums_that_no_law_is_stated_of_are_those_of_so_many_draws():
     """Would catch a noise too many in a sum beside a longer one, and a draw that comes twice."""
-    with own_settings():
+    with package_settings():
         words, lane = (jnp.uint32(1), jnp.uint32(7)), jnp.arange(5, dtype=jnp.uint32)
         counts, scale = [0, 1, 2, 5, 3], jnp.float64(2.0)
         found = Uniform().sample_sum(words, lane, scale, jnp.array(counts, jnp.float64))

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from fmab_jax.errors import Refusal, flag, real, refuse
 from fmab_jax.parts.plugins import errors_as
-from fmab_jax.sampling.scope import own_settings
+from fmab_jax.sampling.scope import package_settings
 from fmab_jax.sampling.segments import Ends
 from fmab_jax.sampling.shapes import Grid, Integer, PerRow, PerRowArm, PyTree, Reals
 
@@ -396,12 +396,12 @@ class Reduce(Output):
     @property
     def initial_arrays(self) -> list[np.ndarray]:
         """The arrays of the state before any seed."""
-        with own_settings():  # jnp numbers have 64 bits
+        with package_settings():  # jnp numbers have 64 bits
             return [np.asarray(x) for x in jax.tree.leaves(self.init())]
 
     def state(self, arrays: Sequence[np.ndarray]) -> PyTree:
         """Returns the state that has these arrays."""
-        with own_settings():
+        with package_settings():
             return jax.tree.unflatten(jax.tree.structure(self.init()), arrays)
 
 

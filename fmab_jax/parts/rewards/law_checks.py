@@ -20,7 +20,7 @@ from fmab_jax.parts.plugins import foreign_refused
 from fmab_jax.parts.rewards import REWARDS
 from fmab_jax.parts.rewards.finite import FiniteSupport, Ratings, checked_levels
 from fmab_jax.parts.rewards.law import Law
-from fmab_jax.sampling.scope import own_settings
+from fmab_jax.sampling.scope import package_settings
 
 # Largest error of a sum of probabilities, and of a mean.
 _ERROR = 1e-9
@@ -101,7 +101,7 @@ def _check_at(law: Law, means: np.ndarray, uniforms: np.ndarray) -> None:
     owner = type(law).__name__
     with (
         foreign_refused(owner, law.name, "a law that can be computed"),
-        own_settings(),
+        package_settings(),
         np.errstate(all="ignore"),
     ):
         for function, prefix, values, valid, allowed in _list_rules(law, means, uniforms):

@@ -11,7 +11,7 @@ from fmab_jax.errors import PlainText, refuse
 from fmab_jax.parts.instances import BoundProblem
 from fmab_jax.parts.worlds.contextual import ContextualWorld
 from fmab_jax.sampling import keys
-from fmab_jax.sampling.scope import own_settings
+from fmab_jax.sampling.scope import package_settings
 
 # Decimals to which a mean that follows from contexts must lie in its range.
 _DIGITS = 9
@@ -42,7 +42,7 @@ def check_world(problem: BoundProblem, horizon: int, root_seed: int, seeds: np.n
         copies = _SLOTS * _ROWS * world.dimension
     seeds = seeds[: max(1, _MOST_NUMBERS // (copies * problem.arms))]
     name, numbers = type(world).__name__, np.asarray(seeds, np.uint32)
-    with own_settings():
+    with package_settings():
         key = jax.vmap(keys.seed_key, (None, 0))(jnp.uint32(root_seed), jnp.asarray(numbers))
         if isinstance(world, ContextualWorld):
             slots = np.unique(np.geomspace(1, horizon, _SLOTS).astype(np.int64))
