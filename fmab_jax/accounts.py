@@ -50,7 +50,7 @@ class RunState(NamedTuple):
         regret: Regret of all agents up to that slot.
         waiting_regret: Part of the regret in waiting slots.
         active: Number of arms in play.
-        gaps: Sum of their gaps; in each segment, if means change.
+        gap_sum: Sum of their gaps; in each segment, if means change.
         best_arm: The best of them, by the last aggregate.
         best_eliminated: Whether every optimal arm is eliminated.
         rounds: Completed rounds.
@@ -68,7 +68,7 @@ class RunState(NamedTuple):
     regret: Scalar
     waiting_regret: Scalar
     active: Integer
-    gaps: Reals
+    gap_sum: Reals
     best_arm: Integer
     best_eliminated: Truth
     rounds: Integer
@@ -145,7 +145,7 @@ class Accounts:
             regret=zero,
             waiting_regret=zero,
             active=jnp.int32(arms),
-            gaps=arrays.exact_sum(self.gaps.T, self.scale),
+            gap_sum=arrays.exact_sum(self.gaps.T, self.scale),
             best_arm=zero_count,
             best_eliminated=jnp.bool_(False),
             rounds=zero_count,
@@ -171,7 +171,7 @@ class Accounts:
         self, state: RunState, epoch: Epoch, reduced: Arms
     ) -> tuple[RunState, tuple[Line, ...]]:
         """Returns the state after an epoch and its wait, and the lines of its regret."""
-        completed = epoch.fits & (epoch.end + self.wait <= self.horizon)
+        completed = epoch.fits_horizon & (epoch.end + self.wait <= self.horizon)
         rounds, reported = epoch.round_index, state.active.astype(jnp.int64)
         if self.counts_messages:
             # A round that hears nobody does not count, but its messages do.
@@ -184,7 +184,7 @@ class Accounts:
             lines += (line,)
         after = state._replace(
             active=reduced["active"],
-            gaps=arrays.exact_total(reduced["gaps"][0], reduced["gaps"][1], self.scale),
+            gap_sum=arrays.exact_total(reduced["gaps"][0], reduced["gaps"][1], self.scale),
             best_arm=jnp.where(reduced["best_arm"] < self.arms, reduced["best_arm"], 0),
             best_eliminated=reduced["optimal"] == 0,
             rounds=rounds,
@@ -194,8 +194,8 @@ class Accounts:
         state = jax.tree.map(lambda new, old: jnp.where(completed, new, old), after, state)
         pulls = jnp.where(jnp.isnan(epoch.radius), epoch.radius, epoch.pulls)
         return state._replace(
-            number=jnp.where(epoch.runs, epoch.round_index, state.number),
-            pulls=jnp.where(epoch.runs, pulls, state.pulls),
+            number=jnp.where(epoch.is_running, epoch.round_index, state.number),
+            pulls=jnp.where(epoch.is_running, pulls, state.pulls),
             memory=epoch.memory,
             pulls_by_segment=epoch.pulls_by_segment,
         ), lines
@@ -203,13 +203,30 @@ class Accounts:
     def _explore(
         self, state: RunState, epoch: Epoch, completed: Truth, rounds: Integer
     ) -> tuple[RunState, tuple[Line, ...]]:
-        """Returns the state at an epoch's end: all agents play the arms in play in turn."""
-        never, zero = jnp.int64(NEVER), jnp.zeros(state.gaps.shape)
-        sent = self._list_messages(state, jnp.where(epoch.fits, epoch.end, never))
-        rate = self.agents * (state.gaps / epoch.active)
-        ended = never if self.waits else jnp.where(completed, epoch.end, never)
-        start = jnp.where(epoch.runs, state.slot, never)
-        line = Line(start, state.regret, rate, state.waiting_regret, zero, ended, rounds, sent)
+        """Returns the state at an epoch's end, and the line of its regret.
+
+        All agents pull the arms in play in turn, so regret grows by their mean gap.
+
+        Args:
+            state: The state before the epoch.
+            epoch: The epoch.
+            completed: Whether its round is completed.
+            rounds: Completed rounds with it.
+        """
+        never = jnp.int64(NEVER)
+        rate = self.agents * (state.gap_sum / epoch.active)
+        # Where agents wait, the round ends in the line of the wait.
+        round_end = never if self.waits else jnp.where(completed, epoch.end, never)
+        line = Line(
+            start=jnp.where(epoch.is_running, state.slot, never),
+            regret=state.regret,
+            rate=rate,
+            waiting_regret=state.waiting_regret,
+            waiting_rate=jnp.zeros(state.gap_sum.shape),
+            round_end=round_end,
+            rounds=rounds,
+            messages=self._list_messages(state, jnp.where(epoch.fits_horizon, epoch.end, never)),
+        )
 
         def make_stretch() -> Stretch:
             weights = jnp.where(state.active_mask, 1.0, 0.0)
@@ -230,9 +247,16 @@ class Accounts:
         slot, never = state.slot, jnp.int64(NEVER)
         gap = self.gap_of(jnp.minimum(play, self.arms - 1))
         rate = arrays.padded_sum(jnp.where(self.is_agent, gap, 0.0).T)
-        end = jnp.where(epoch.runs, jnp.minimum(slot + self.wait, self.horizon), slot)
-        start, ended = (jnp.where(x, y, never) for x, y in ((epoch.runs, slot), (completed, end)))
-        line = Line(start, state.regret, rate, state.waiting_regret, rate, ended, rounds)
+        end = jnp.where(epoch.is_running, jnp.minimum(slot + self.wait, self.horizon), slot)
+        line = Line(
+            start=jnp.where(epoch.is_running, slot, never),
+            regret=state.regret,
+            rate=rate,
+            waiting_regret=state.waiting_regret,
+            waiting_rate=rate,
+            round_end=jnp.where(completed, end, never),
+            rounds=rounds,
+        )
         regret = grow(rate, slot, end, self.ends)
         share = jax.nn.one_hot(play, self.arms, dtype=jnp.float64)
         stretch = Stretch(slot, end, gap, share, self.agents_by_row)
@@ -257,11 +281,17 @@ class Accounts:
     def finish(self, state: RunState, curves: Curves) -> Outcome:
         """Returns the outcome of a run, which plays the best arm to the end (lines 16-17)."""
         arms, never = self.arms, jnp.int64(NEVER)
-        zero, gap = jnp.zeros(state.gaps.shape), self.gap_of(state.best_arm)
+        gap = self.gap_of(state.best_arm)
         has_decided = (state.active == 1) | self.is_spent(state)
-        rate, sent = self.agents * gap, self._list_messages(state, never)
         line = Line(
-            state.slot, state.regret, rate, state.waiting_regret, zero, never, state.rounds, sent
+            start=state.slot,
+            regret=state.regret,
+            rate=self.agents * gap,
+            waiting_regret=state.waiting_regret,
+            waiting_rate=jnp.zeros(state.gap_sum.shape),
+            round_end=never,
+            rounds=state.rounds,
+            messages=self._list_messages(state, never),
         )
         curves = draw_line(curves, self.grid, line)
 
@@ -272,7 +302,7 @@ class Accounts:
             return Stretch(state.slot, self.horizon, by_row, share, self.agents_by_row)
 
         accumulators = self._accumulate(state, make_stretch)
-        mean_gap = state.gaps / state.active.astype(jnp.float64)
+        mean_gap = state.gap_sum / state.active.astype(jnp.float64)
         lost = jnp.where(state.best_eliminated, self.agents, 0.0)
         agents_lost: Integer | None = lost.astype(jnp.int32)
         if self.ends is not None:
@@ -304,7 +334,7 @@ def power_of_two_above(gaps: Reals) -> Scalar:
 
 def count_messages(state: RunState, epoch: Epoch) -> RunState:
     """Returns the state with the messages of a round, which report all arms in play."""
-    messages = jnp.where(epoch.fits, epoch.attendance.messages, 0)
+    messages = jnp.where(epoch.fits_horizon, epoch.attendance.messages, 0)
     reported = state.active.astype(jnp.int64) * messages
     return state._replace(
         messages=state.messages + messages, arms_reported=state.arms_reported + reported

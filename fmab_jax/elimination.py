@@ -55,7 +55,7 @@ def run(
 
     def run_epoch(state: RunState, arms: Arms) -> tuple[RunState, Arms, tuple[Line, ...]]:
         epoch = map_trials(plan_epoch)(trial, accounts, state, key)  # lines 3-5
-        arms = layout.keep(arms, epoch.fits)
+        arms = layout.keep(arms, epoch.fits_horizon)
         # Lines 6-12.
         arms, reduced = layout.draw(sample_epoch, arms, (draws, epoch), **of_means)
         if draws.counts_noises:
@@ -124,15 +124,15 @@ def plan_epoch(trial: EliminationTrial, accounts: Accounts, state: RunState, key
     pulls = jnp.clip(pulls, state.pulls + 1.0, longest)
     epoch = epoch._replace(pulls=pulls, fresh=pulls - state.pulls)
     slots = draws.count_slots(epoch.active, epoch.fresh)
-    runs, end = accounts.is_running(state), state.slot + slots
-    fits = runs & (end <= trial.horizon)
+    is_running, end = accounts.is_running(state), state.slot + slots
+    fits_horizon = is_running & (end <= trial.horizon)
     reward_key, noise_key = keys.stream_keys(key, number, keys.REWARD, keys.NOISE)
     epoch = epoch._replace(
-        runs=runs,
-        fits=fits,
+        is_running=is_running,
+        fits_horizon=fits_horizon,
         slots=slots,
-        end=jnp.where(runs, jnp.minimum(end, trial.horizon), state.slot),
-        drawn=jnp.where(fits, epoch.fresh, 0.0),
+        end=jnp.where(is_running, jnp.minimum(end, trial.horizon), state.slot),
+        drawn=jnp.where(fits_horizon, epoch.fresh, 0.0),
         reward_key=reward_key,
         noise_key=noise_key,
         scale=algorithm.noise_scale(epoch) * draws.law.sensitivity,

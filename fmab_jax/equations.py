@@ -39,8 +39,8 @@ class Epoch(NamedTuple):
         mechanism: Law of the noise of messages; not traced.
         radius: C(r).
         precomputed: Result of `Equations.precompute`.
-        runs: Whether the run goes on.
-        fits: Whether the epoch ends by the horizon; otherwise it uploads nothing.
+        is_running: Whether the run goes on.
+        fits_horizon: Whether the epoch ends by the horizon; otherwise it uploads nothing.
         slots: Its length.
         end: Its last slot, at most T.
         drawn: n_r if the epoch fits, else 0: pulls whose rewards are drawn.
@@ -67,8 +67,8 @@ class Epoch(NamedTuple):
     mechanism: Mechanism = LAPLACE
     radius: Scalar = _UNKNOWN
     precomputed: PyTree = _UNKNOWN
-    runs: Truth = _UNKNOWN
-    fits: Truth = _UNKNOWN
+    is_running: Truth = _UNKNOWN
+    fits_horizon: Truth = _UNKNOWN
     slots: Integer = _UNKNOWN
     end: Integer = _UNKNOWN
     drawn: Scalar = _UNKNOWN

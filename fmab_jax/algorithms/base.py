@@ -286,11 +286,16 @@ def ledger_of(
 def _adapt_to_presence(
     algorithm: Algorithm, rows: tuple[Disclosure, ...], presence: Presence | None
 ) -> tuple[Disclosure, ...]:
+    """Returns the ledger rows that hold where messages may be lost.
+
+    A sum may then contain fewer noises.
+    """
     if presence is None or not presence.loses_messages:
         return rows
+    # With unequal noise, nobody knows whose noise is left.
     check_equal_noise(algorithm)
-    is_secure = bool(getattr(algorithm, "sums_securely", False))
-    return tuple(adapt_to_absence(row, is_secure) for row in rows)
+    sums_securely = bool(getattr(algorithm, "sums_securely", False))
+    return tuple(adapt_to_absence(row, sums_securely) for row in rows)
 
 
 def check_equal_noise(algorithm: Algorithm) -> None:

@@ -27,12 +27,12 @@ class KLUCBState(NamedTuple):
     Attributes:
         pulls: Pulls, n.
         sums: Sums of the rewards.
-        certainty: n (m log m + (1 - m) log(1 - m)) with mean m, a part of the divergence.
+        negative_entropy: n (m log m + (1 - m) log(1 - m)) with mean m, a part of n kl(m, q).
     """
 
     pulls: PerRowArm
     sums: PerRowArm
-    certainty: PerRowArm
+    negative_entropy: PerRowArm
 
 
 @dataclass(frozen=True)
@@ -79,15 +79,17 @@ class KLUCB(Pooled):
     def update(
         state: KLUCBState, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
     ) -> KLUCBState:
-        """Adds pulls and rewards; recomputes the certainty of the pulled arm alone."""
+        """Adds pulls and rewards; recomputes the negative entropy of the pulled arm alone."""
         n, sums = state.pulls + pulls, state.sums + rewards
         mask = pulls > 0.0
         position = jnp.arange(pulls.shape[1], dtype=jnp.int32)[None, :]
+        # A row pulls one arm, so the maximum finds it; a row that pulls none is masked below.
         arm = jnp.max(jnp.where(mask, position, 0), axis=1)
         count = jnp.maximum(at(n, arm), 1.0)
         mean = jnp.clip(at(sums, arm) / count, 0.0, 1.0)
-        certainty = count * (_xlogy(mean, mean) + _xlogy(1.0 - mean, 1.0 - mean))
-        return KLUCBState(n, sums, jnp.where(mask, certainty[:, None], state.certainty))
+        negative_entropy = count * (_xlogy(mean, mean) + _xlogy(1.0 - mean, 1.0 - mean))
+        negative_entropy = jnp.where(mask, negative_entropy[:, None], state.negative_entropy)
+        return KLUCBState(n, sums, negative_entropy)
 
 
 def _find_best(state: KLUCBState, width: Scalar) -> ArmPerRow:
@@ -106,7 +108,7 @@ def _find_best(state: KLUCBState, width: Scalar) -> ArmPerRow:
         improved = search.searching & (q > search.q)
         bound = jnp.clip(q, 1e-300, 1.0 - 2.0**-53)[:, None]
         zeros = state.pulls - state.sums
-        divergence = state.certainty - arrays.rounded(state.sums * normal.log(bound))
+        divergence = state.negative_entropy - arrays.rounded(state.sums * normal.log(bound))
         divergence = divergence - arrays.rounded(zeros * normal.log(1.0 - bound))
         # An arm whose mean is at least q has a larger q; the largest mean comes first.
         above = state.sums >= q[:, None] * state.pulls

@@ -29,7 +29,10 @@ _NO_ARM = 2**31 - 1
 
 
 class Ragged:
-    """One list of arms, as they are "before" and "after" the draws of an epoch.
+    """All arms in play of a batch in one list.
+
+    An epoch reads the sums in "before" and writes those in "after"; then `keep` copies the arms
+    that stay from "after" to "before".
 
     Attributes:
         trials: Number of trials in the batch.
@@ -86,7 +89,7 @@ class Ragged:
             columns["lane"] = arms["after"]["lane"]
         tables = {name: arms["fixed"][name] for name in tables}
         reduced = {
-            name: jax.tree.map(functools.partial(self._make_blank, kind), outputs[name])
+            name: jax.tree.map(functools.partial(self._make_initial_reduction, kind), outputs[name])
             for name, kind in kinds.items()
         }
 
@@ -151,14 +154,24 @@ class Ragged:
         tables = {name: Table(x, arms["fixed"][name].row) for name, x in tables.items()}
         return real, lane, owner, (tables, new, outputs)
 
-    def _make_blank(self, kind: str, outputs: jax.ShapeDtypeStruct) -> Array | _Leaders:
-        shape = (self.trials, *outputs.shape[2:])
+    def _make_initial_reduction(self, kind: str, outputs: jax.ShapeDtypeStruct) -> Array | _Leaders:
+        """Returns the reduction of each trial before any arm.
+
+        Args:
+            kind: "sum" over arms, their "max", "first_max" for the lowest arm with the largest
+                value, or "by_arm" for a truth value of each arm.
+            outputs: Shape [lane, 1, ...] and type of the values.
+        """
         if kind == "by_arm":
             return jnp.zeros((self.trials, self.arms), bool)
+        shape = (self.trials, *outputs.shape[2:])
         if kind == "sum":
             return jnp.zeros(shape, outputs.dtype)
         lowest = jnp.full(shape, -jnp.inf)
-        return lowest if kind == "max" else _Leaders(lowest, jnp.full(shape, self.arms, jnp.int32))
+        if kind == "first_max":
+            # K stands for no arm.
+            return _Leaders(lowest, jnp.full(shape, self.arms, jnp.int32))
+        return lowest
 
     def keep(self, arms: Arms, trials: Bool[Array, " trial"]) -> Arms:
         """Lists the arms of the next epoch: those still alive, of some trials."""

@@ -95,9 +95,9 @@ class BoundProblem:
             means, parameters = self._fixed(key, agents)
             total = arrays.padded_sum(means)
             return Instance(means, *_gaps(total if self.rows == 1 else total / agents), parameters)
-        level = self._level(key)
-        means = level[None, :] if self.rows == 1 else self._spread_out(key, level, agents)
-        return Instance(means, *_gaps(level), self._parameters(means))
+        global_means = self._sample_global_means(key)
+        means = self._expand_means(key, global_means, agents)
+        return Instance(means, *_gaps(global_means), self._parameters(means))
 
     @property
     def segments(self) -> int:
@@ -123,25 +123,32 @@ class BoundProblem:
         assert self.world is not None
         agents = jnp.asarray(self.agents, jnp.float64)
         is_drawn = self.kind in ("uniform", "gap")
-        first = self._level(key) if is_drawn else self._fixed(key, agents)[0][0]
+        first = self._sample_global_means(key) if is_drawn else self._fixed(key, agents)[0][0]
         (words,) = keys.stream_keys(key, 0, keys.SEGMENT)
         world = replace_fields(self.world, self.world_values)
         return first, *world.lay_out(jnp.asarray(horizon), words, first)
 
     def _draw_segments(self, key: Array, horizon: Integer, agents: Scalar) -> Instance:
-        """Returns an instance whose means change."""
-        _, ends, levels = self.draw_world(key, horizon)
+        """Returns an instance whose means change; its own means and gaps are the last ones."""
+        _, ends, segment_means = self.draw_world(key, horizon)
         ends = jnp.clip(ends, 0, horizon).at[-1].set(horizon)
 
-        def spread(level: PerArm) -> tuple[Array, Array, tuple[Array, ...]]:
+        def expand_segment(global_means: PerArm) -> tuple[Array, Array, tuple[Array, ...]]:
             # The differences between agents stay, as far as means in [0, 1] allow.
-            means = level[None, :] if self.rows == 1 else self._spread_out(key, level, agents)
-            return means, _gaps(level)[0], self._parameters(means)
+            means = self._expand_means(key, global_means, agents)
+            return means, _gaps(global_means)[0], self._parameters(means)
 
-        means, gaps, parameters = jax.vmap(spread)(levels)
-        last = tuple(x[-1] for x in parameters)
-        segments = Segments(ends, gaps, tuple(jnp.moveaxis(x, 0, 1) for x in parameters))
-        return Instance(means[-1], gaps[-1], jnp.full((), jnp.nan), last, segments)
+        means, gaps, parameters = jax.vmap(expand_segment)(segment_means)
+        last_parameters = tuple(x[-1] for x in parameters)
+        # [segment, row, arm] -> [row, segment, arm]
+        parameters_by_row = tuple(jnp.moveaxis(x, 0, 1) for x in parameters)
+        return Instance(
+            means=means[-1],
+            gaps=gaps[-1],
+            smallest_gap=jnp.full((), jnp.nan),
+            parameters=last_parameters,
+            segments=Segments(ends, gaps, parameters_by_row),
+        )
 
     def _fixed(self, key: Array, agents: Scalar) -> tuple[Array, tuple[Array, ...]]:
         """Returns means that the problem states, or that a seed draws around them."""
@@ -170,29 +177,36 @@ class BoundProblem:
         traced = {name: jnp.asarray(value) for name, value in self.law_values.items()}
         return self.law.parameters(means, **traced)
 
-    def _level(self, key: Array) -> PerArm:
-        """Draws the global means."""
+    def _sample_global_means(self, key: Array) -> PerArm:
+        """Draws the global means, with the problem's gap if it states one."""
         (words,) = keys.stream_keys(key, 0, keys.INSTANCE)
         arm = jnp.arange(self.arms, dtype=jnp.uint32)
-        level = keys.uniform(*words, arm)
+        means = keys.uniform(*words, arm)
         if self.kind == "uniform":
-            return level
+            return means
         gap = jnp.asarray(self.values["instance_gap"])
         index = jnp.arange(self.arms)
-        best = jnp.argmax(level)
-        second = jnp.argmax(jnp.where(index == best, -1.0, level))
+        best = jnp.argmax(means)
+        second = jnp.argmax(jnp.where(index == best, -1.0, means))
         top = gap + arrays.rounded((1.0 - gap) * keys.uniform(*words, arm[0], draw=2))
-        return jnp.where(index == best, top, (top - gap) * (level / level[second]))
+        return jnp.where(index == best, top, (top - gap) * (means / means[second]))
 
-    def _spread_out(self, key: Array, level: PerArm, agents: Scalar) -> PerRowArm:
-        """Returns means around ``level`` that sum to it over agents; padding rows are 0."""
+    def _expand_means(self, key: Array, global_means: PerArm, agents: Scalar) -> PerRowArm:
+        """Returns the means of rows: one row that all agents share, or a row for each agent."""
+        if self.rows == 1:
+            return global_means[None, :]
+        return self._spread_out(key, global_means, agents)
+
+    def _spread_out(self, key: Array, global_means: PerArm, agents: Scalar) -> PerRowArm:
+        """Returns means by agent whose average is ``global_means``; padding rows are 0."""
+        arms = len(global_means)
         (words,) = keys.stream_keys(key, 0, keys.INSTANCE)
         rows = self.rows
-        pair, arm = jnp.arange((rows + 1) // 2, dtype=jnp.uint32), jnp.arange(len(level))
-        lane = pair[:, None] * jnp.uint32(len(level)) + arm.astype(jnp.uint32)[None, :]
+        pair, arm = jnp.arange((rows + 1) // 2, dtype=jnp.uint32), jnp.arange(arms)
+        lane = pair[:, None] * jnp.uint32(arms) + arm.astype(jnp.uint32)[None, :]
         # 32 bits are enough: offsets are stretched anyway.
         pairs = jnp.stack(keys.coarse_uniforms(*words, lane, draw=1), axis=1)
-        (offsets,) = store_once(agents > 0.0, pairs.reshape(2 * len(pair), len(level))[:rows])
+        (offsets,) = store_once(agents > 0.0, pairs.reshape(2 * len(pair), arms)[:rows])
         exists = (jnp.arange(rows, dtype=jnp.float64) < agents)[:, None]
         raw = jnp.where(exists, offsets, 0.0)
         centre = arrays.rounded(arrays.padded_sum(raw) / agents)
@@ -201,11 +215,11 @@ class BoundProblem:
         lowest = jnp.min(jnp.where(differs, raw, centre[None, :]), axis=0) - centre
         highest = jnp.max(jnp.where(differs, raw, centre[None, :]), axis=0) - centre
         # Every mean stays in [0, 1].
-        down = level / jnp.maximum(-lowest, 1e-300)
-        up = (1.0 - level) / jnp.maximum(highest, 1e-300)
+        down = global_means / jnp.maximum(-lowest, 1e-300)
+        up = (1.0 - global_means) / jnp.maximum(highest, 1e-300)
         stretch = jnp.where(agents > 1.0, self.values["spread"] * jnp.minimum(down, up), 0.0)
         shift = arrays.rounded(stretch[None, :] * (raw - centre[None, :]))
-        return jnp.where(exists, jnp.clip(level[None, :] + shift, 0.0, 1.0), 0.0)
+        return jnp.where(exists, jnp.clip(global_means[None, :] + shift, 0.0, 1.0), 0.0)
 
 
 def _gaps(global_means: PerArm) -> tuple[Array, Array]:

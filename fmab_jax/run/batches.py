@@ -135,9 +135,8 @@ def _make_batch_runner(
         with package_settings(mesh):
             outcome = compiled(table, row, root_seed, number)
         if keep_on_device:
-            with (
-                package_settings()
-            ):  # outside of the mesh, so that devices do not wait for each other
+            # Outside of the mesh, so that devices do not wait for each other.
+            with package_settings():
                 outcome = _gather_on(devices[0], outcome)
                 if _is_valid(outcome):
                     return start, jax.tree.map(lambda x: x[: len(seed)], outcome)
