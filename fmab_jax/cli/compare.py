@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fmab_jax.cli.options import Call, option, rename_fields, visible
-from fmab_jax.cli.printing import LEVEL, line_width, open_results, print_texts
+from fmab_jax.cli.printing import LEVEL, line_width, print_texts, read_results
 from fmab_jax.errors import PlainText, Refusal, refuse
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def execute(call: Call[CompareOptions]) -> None:
     if len(options.results) > 2:
         paths = " ".join(map(visible, options.results))
         raise Refusal.line(f"fmab compare {paths}: must be given one or two; see --help")
-    results = [open_results(path, "results") for path in options.results]
+    results = [read_results(path, "results") for path in options.results]
     if len(results) == 1 and not options.against:
         pairs = comparisons.compare_all(results[0], level=options.level, where=options.where)
         facts = list_facts(results[0], results[0].seeds.dims)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fmab_jax.cli.options import Call, option, rename_fields
-from fmab_jax.cli.printing import Stored, open_results
+from fmab_jax.cli.printing import Stored, read_results
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ def execute(call: Call[ExportOptions]) -> None:
     from fmab_jax.sweeps import exports
 
     options = call.options
-    data = open_results(options.folder, partial=False)
+    data = read_results(options.folder, partial=False)
     with rename_fields(path="file"):
         call.files.append(exports.export(data, options.file, overwrite=options.overwrite))
     print("wrote", options.file)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fmab_jax.cli.options import Call, list_changed, option, rename_fields, visible
-from fmab_jax.cli.printing import Reading, open_results, select_cells
+from fmab_jax.cli.printing import Reading, read_results, select_cells
 from fmab_jax.cli.study_options import choose_file_name
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import Choice
@@ -79,7 +79,7 @@ def execute(call: Call[PlotOptions]) -> None:
         start = os.path.normpath(options.folder).removesuffix(".nc")
         start = "-".join([start, *[kind] * (kind != "parameter"), *axes])
         path = choose_file_name(start, options.folder, list_changed(options, _UNNAMED)) + ".png"
-    data = select_cells(open_results(options.folder), options.select)
+    data = select_cells(read_results(options.folder), options.select)
     with rename_fields(path="out"):
         try:
             figure = _draw(kind, data, options)

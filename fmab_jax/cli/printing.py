@@ -79,7 +79,7 @@ class Filtered:
     leak_actions or trust; a mean is shown with its interval."""
 
 
-def open_results(path: str, field: str = "folder", *, partial: bool = True) -> xr.Dataset:
+def read_results(path: str, field: str = "folder", *, partial: bool = True) -> xr.Dataset:
     """Returns the results in a folder or a netCDF file, which the command calls ``field``."""
     from fmab_jax.analysis.checks import check_result
     from fmab_jax.sweeps import results

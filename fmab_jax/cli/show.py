@@ -21,8 +21,8 @@ from fmab_jax.cli.printing import (
     Filtered,
     Reading,
     note_stored,
-    open_results,
     print_results,
+    read_results,
     select_cells,
 )
 from fmab_jax.parameters import Choice
@@ -44,7 +44,7 @@ class ShowOptions(Reading, Filtered):
 def execute(call: Call[ShowOptions]) -> None:
     """Prints the table."""
     options = call.options
-    data = open_results(options.folder)
+    data = read_results(options.folder)
     print_results(
         select_cells(data, options.select),
         options,

@@ -151,18 +151,18 @@ def race(
     """
     judge = _Judge(is_sure, observe, find_tail, goal)
     judge.start()
-    verdict, wanted = judge.judge()
+    verdict, wanted_seeds = judge.judge()
     try:
         while True:
             report(verdict)
             if verdict.holds:
                 return verdict._replace(end=End.DECIDED)
-            if not wanted:
+            if not wanted_seeds:
                 return verdict
             if is_over_time():
                 return verdict._replace(end=End.TIME)
-            judge.grow(wanted)
-            verdict, wanted = judge.judge()
+            judge.grow(wanted_seeds)
+            verdict, wanted_seeds = judge.judge()
     except KeyboardInterrupt:
         return verdict._replace(end=End.STOPPED)
 
@@ -265,11 +265,15 @@ class _Judge:
         breaks = self.judge_budgets()[1]
         self._look([i for i in range(self.count) if not breaks[i]], self.goal.first)
 
-    def grow(self, wanted: dict[int, int]) -> None:
-        """Takes a look of candidates with more seeds, up to twice as many."""
+    def grow(self, wanted_seeds: dict[int, int]) -> None:
+        """Takes a look of candidates with more seeds, up to twice as many.
+
+        Args:
+            wanted_seeds: Seeds that candidates need in all.
+        """
         sizes: dict[int, list[int]] = {}
-        for i, number in wanted.items():
-            sizes.setdefault(self._find_size(i, number), []).append(i)
+        for i, number in wanted_seeds.items():
+            sizes.setdefault(self._choose_next_size(i, number), []).append(i)
         for seeds, group in sorted(sizes.items()):
             self._look(group, seeds)
 
@@ -278,12 +282,15 @@ class _Judge:
             for candidate, sample in zip(group, self._observe(group, seeds), strict=True):
                 self.samples[candidate] = sample
 
-    def _find_size(self, candidate: int, wanted: int) -> int:
-        """Returns the next size of a look that is wanted, up to twice the seeds."""
+    def _choose_next_size(self, candidate: int, wanted_seeds: int) -> int:
+        """Returns the seeds of the candidate's next look.
+
+        It is the first scheduled number that reaches ``wanted_seeds``, at most twice today's seeds.
+        """
         seeds = len(self.samples[candidate].regret)
         sizes = itertools.takewhile(lambda x: x <= 2 * seeds, list_sizes(self.goal.first))
         larger = [size for size in sizes if size > seeds]
-        size = next((size for size in larger if size >= wanted), larger[-1])
+        size = next((size for size in larger if size >= wanted_seeds), larger[-1])
         return min(size, self.goal.most)
 
     def judge(self) -> tuple[Verdict, dict[int, int]]:
@@ -323,13 +330,13 @@ class _Judge:
             rivals=tuple(rivals),
             survivors=(winner, *sorted(survivors, key=means.__getitem__)),
         )
-        wanted = self._list_wanted(verdict, pairs)
+        wanted_seeds = self._list_wanted_seeds(verdict, pairs)
         within = _find_within([pairs[j] for j in rivals], x, rare, error)
         verdict = verdict._replace(
             within=within if keeps[winner] else math.inf,
-            missing=sum(number - seeds[i] for i, number in wanted.items()),
+            missing=sum(number - seeds[i] for i, number in wanted_seeds.items()),
         )
-        return verdict, {i: n for i, n in wanted.items() if seeds[i] < goal.most}
+        return verdict, {i: n for i, n in wanted_seeds.items() if seeds[i] < goal.most}
 
     def _choose_winner(self, ran: Sequence[int]) -> int:
         """Returns the candidate that leads.
@@ -354,20 +361,20 @@ class _Judge:
                 winner, least = i, rate
         return winner
 
-    def _list_wanted(self, verdict: Verdict, pairs: dict[int, _Pair]) -> dict[int, int]:
+    def _list_wanted_seeds(self, verdict: Verdict, pairs: dict[int, _Pair]) -> dict[int, int]:
         """Estimates how many seeds candidates need in all: the least for either bet of a pair."""
         winner, own = verdict.winner, verdict.seeds[verdict.winner]
-        wanted: dict[int, float] = {}
+        wanted_seeds: dict[int, float] = {}
         for j in verdict.rivals:
             seeds = verdict.seeds[j]
             needs = self._list_needs(pairs[j], own, seeds, verdict.rare)
             need = min(needs, key=lambda x: max(0.0, x[0] - own) + max(0.0, x[1] - seeds))
             for i, number in zip((winner, j), need, strict=True):
                 if number > verdict.seeds[i]:
-                    wanted[i] = max(wanted.get(i, 0.0), number)
+                    wanted_seeds[i] = max(wanted_seeds.get(i, 0.0), number)
         if not verdict.keeps:
-            wanted[winner] = max(wanted.get(winner, 0.0), 1.4 * own)
-        return {i: math.ceil(min(number, _MOST_WANTED)) for i, number in wanted.items()}
+            wanted_seeds[winner] = max(wanted_seeds.get(winner, 0.0), 1.4 * own)
+        return {i: math.ceil(min(number, _MOST_WANTED)) for i, number in wanted_seeds.items()}
 
     def _list_needs(
         self, pair: _Pair, own: int, seeds: int, rare: float

@@ -148,26 +148,26 @@ def plan_likelihood(config: Config) -> _Epochs | None:
     M, K, params = float(config.problem.agents), config.problem.arms, trial.params
     is_shared = trial.draws.shares_arms
     # Pulls of all agents count where they split the arms.
-    slots = M * T if is_shared else T
-    number = 64
+    pull_budget = M * T if is_shared else T
+    epoch_count = 64
     while True:
         with package_settings():
             common = jnp.float64(K), jnp.float64(M), trial.reporting, jnp.float64(T)
-            found = _follow_epochs(number, *common, jnp.float64(slots), params)
-        pulls, radius, tilts = jax.tree.map(np.asarray, found)
+            series = _follow_epochs(epoch_count, *common, jnp.float64(pull_budget), params)
+        pulls, radius, tilts = jax.tree.map(np.asarray, series)
         # At least two arms are in play from the second epoch on.
-        has_room = K * pulls[0] + 2.0 * (pulls - pulls[0]) <= slots
+        has_room = K * pulls[0] + 2.0 * (pulls - pulls[0]) <= pull_budget
         if not has_room[-1]:
             break
-        number *= 2
-        if number > _MOST_EPOCHS:
+        epoch_count *= 2
+        if epoch_count > _MOST_EPOCHS:
             return None
     epochs = int(min(has_room.sum(), params["rounds"]))
     if epochs == 0:
         return None
     # The best arm is pulled as often as any other. After a spent budget there is no epoch.
     after = pulls[epochs - 1] if epochs == params["rounds"] else pulls[epochs]
-    ends = np.minimum(np.append(pulls[:epochs], after), slots / 2.0)
+    ends = np.minimum(np.append(pulls[:epochs], after), pull_budget / 2.0)
     pulls, r = pulls[:epochs], np.arange(1.0, epochs + 1)
     noises = r * params["noises"]
     if "most_noises" in params:
@@ -182,30 +182,54 @@ def plan_likelihood(config: Config) -> _Epochs | None:
 
 @partial(jax.jit, static_argnums=0)
 def _follow_epochs(
-    number: int,
+    epoch_count: int,
     arms: Array,
     agents: Array,
     reporting: Array,
     horizon: Array,
-    slots: Array,
+    pull_budget: Array,
     params: dict[str, Array],
 ) -> tuple[Array, Array, Tilts]:
-    """Returns pulls, radius and tilts of so many epochs of KL-SE, [epoch, ...]."""
-    owner = LikelihoodElimination
+    """Returns pulls S_r, radius and tilts of the first epochs of KL-SE with all arms in play.
 
-    def make_epoch(number: Array, previous: Array, pulls: Array) -> Epoch:
-        sizes = arms, arms, agents, reporting, horizon
-        return Epoch(number, *sizes, previous, params, pulls, pulls - previous)
+    Args:
+        epoch_count: Number of epochs; static.
+        arms: K.
+        agents: M.
+        reporting: N.
+        horizon: T.
+        pull_budget: Most pulls that count for one arm: T, or M T where agents split the arms.
+        params: The algorithm's values, by name.
 
-    def step(previous: Array, number: Array) -> tuple[Array, tuple[Array, Array, Tilts]]:
-        pulls = owner.pulls_per_arm(make_epoch(number, previous, previous))
-        pulls = jnp.clip(pulls, previous + 1.0, previous + slots + 1.0)
-        epoch = make_epoch(number, previous, pulls)
-        radius = owner.radius(epoch)
-        return pulls, (pulls, radius, owner.precompute(epoch, radius))
+    Returns:
+        Each [epoch, ...].
+    """
+    algorithm = LikelihoodElimination
 
-    epochs = jnp.arange(1.0, number + 1.0, dtype=jnp.float64)
-    return jax.lax.scan(step, jnp.float64(0.0), epochs)[1]
+    def make_epoch(round_index: Array, previous: Array, pulls: Array) -> Epoch:
+        return Epoch(
+            number=round_index,
+            active=arms,
+            arms=arms,
+            agents=agents,
+            reporting=reporting,
+            horizon=horizon,
+            previous=previous,
+            params=params,
+            pulls=pulls,
+            fresh=pulls - previous,
+        )
+
+    def step(previous: Array, round_index: Array) -> tuple[Array, tuple[Array, Array, Tilts]]:
+        pulls = algorithm.pulls_per_arm(make_epoch(round_index, previous, previous))
+        # A longer epoch does not fit anyway, and powers of many epochs would overflow.
+        pulls = jnp.clip(pulls, previous + 1.0, previous + pull_budget + 1.0)
+        epoch = make_epoch(round_index, previous, pulls)
+        radius = algorithm.radius(epoch)
+        return pulls, (pulls, radius, algorithm.precompute(epoch, radius))
+
+    rounds = jnp.arange(1.0, epoch_count + 1.0, dtype=jnp.float64)
+    return jax.lax.scan(step, jnp.float64(0.0), rounds)[1]
 
 
 def bound_staying(

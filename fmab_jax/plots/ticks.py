@@ -65,39 +65,64 @@ def scale_axis(axes: Axes, ticks: Ticks) -> None:
 
 
 def fit_labels(axes: Axes, ticks: Ticks, side: Literal["x", "y"] = "x") -> None:
-    """Writes the values beside an axis, as many as there is room for; long names are turned."""
+    """Writes the labels that fit beside an axis; names that do not fit side by side are turned.
+
+    Args:
+        axes: The axes, with their final limits.
+        ticks: The values.
+        side: "x" for the horizontal axis, "y" for the vertical one.
+    """
     points = np.zeros((len(ticks.places), 2))
     points[:, "xy".index(side)] = ticks.places
     pixels = getattr(axes, f"get_{side}axis_transform")().transform(points)
-    places = pixels[:, "xy".index(side)] / axes.figure.dpi
-    turn: Style = {}
+    positions_in = pixels[:, "xy".index(side)] / axes.figure.dpi
+    text_style: Style = {}
     if side == "y":
-        shown, labels = _choose_labels(places, ticks.labels, (0.9, 1.4), "tall")
+        label_indices, texts = _choose_labels(positions_in, ticks.labels, (0.9, 1.4), "height")
     elif ticks.scale == "categorical":
-        shown, labels = _choose_labels(places, ticks.labels, (1.3,), "wide")
-        if len(shown) < len(labels):
-            turn = {"rotation": 90}
-            shown, labels = _choose_labels(places, ticks.labels, (1.4, 9.0), "tall")
+        label_indices, texts = _choose_labels(positions_in, ticks.labels, (1.3,), "width")
+        if len(label_indices) < len(texts):
+            text_style = {"rotation": 90}
+            label_indices, texts = _choose_labels(positions_in, ticks.labels, (1.4, 9.0), "height")
     else:
-        shown, labels = _choose_labels(places, ticks.labels, (1.3, 0.5), "wide")
+        label_indices, texts = _choose_labels(positions_in, ticks.labels, (1.3, 0.5), "width")
     set_ticks = axes.set_xticks if side == "x" else axes.set_yticks
-    set_ticks(ticks.places[shown], [labels[i] for i in shown], parse_math=False, **turn)
+    chosen_texts = [texts[i] for i in label_indices]
+    set_ticks(ticks.places[label_indices], chosen_texts, parse_math=False, **text_style)
 
 
 def _choose_labels(
-    places: np.ndarray, labels: Sequence[str], limits: Sequence[float], along: str
+    positions_in: np.ndarray,
+    labels: Sequence[str],
+    wrap_widths_in: Sequence[float],
+    along: Literal["width", "height"],
 ) -> tuple[list[int], list[str]]:
-    """Returns which labels fit without touching, from the last one backwards, and all in lines.
+    """Returns the indices of labels that fit without touching, and the wrapped texts of all.
 
-    The first of the ``limits`` of a line, in inches, with which all fit is taken, else the last.
+    The last label is always among them, and others follow from there.
+
+    Args:
+        positions_in: Position of each label on the axis, in inches.
+        labels: The labels.
+        wrap_widths_in: Widths of a line, in inches; the first with which all labels fit is taken,
+            else the last.
+        along: Whether the width or the height of a text lies along the axis.
     """
-    for limit in limits:
-        texts = [wrap_text(label, limit) for label in labels]
-        sizes = [measure_text(text)[along == "tall"] + 0.06 * (along == "wide") for text in texts]
-        shown: list[int] = []
-        for i in range(len(sizes) - 1, -1, -1):
-            if not shown or abs(places[shown[-1]] - places[i]) >= (sizes[i] + sizes[shown[-1]]) / 2:
-                shown.append(i)
-        if len(shown) == len(labels):
+    for wrap_width in wrap_widths_in:
+        texts = [wrap_text(label, wrap_width) for label in labels]
+        if along == "width":
+            # Words side by side need a gap.
+            sizes = [measure_text(text)[0] + 0.06 for text in texts]
+        else:
+            sizes = [measure_text(text)[1] for text in texts]
+        label_indices: list[int] = []
+        for i in reversed(range(len(texts))):
+            if label_indices:
+                neighbour = label_indices[-1]
+                distance = abs(positions_in[neighbour] - positions_in[i])
+                if distance < (sizes[i] + sizes[neighbour]) / 2:
+                    continue
+            label_indices.append(i)
+        if len(label_indices) == len(labels):
             break
-    return shown[::-1], texts
+    return label_indices[::-1], texts

@@ -30,14 +30,25 @@ def open_existing(
     *,
     is_alone: bool,
 ) -> None:
-    """Adds the chunks that a store lists for a study; refuses a store of another study."""
+    """Adds the chunks that a store lists for a study, if there is one.
+
+    Args:
+        store: Folder of the store; one that is absent, or has only hidden files, is a new store.
+        results: Results of the study in memory, which get the chunks.
+        allow_changes: Fields of the study or packages that may differ.
+        is_alone: Whether no other worker shares the store.
+
+    Raises:
+        ValueError: If the store belongs to another study, or an output cannot be loaded again.
+    """
     if os.path.lexists(store):
-        hidden = os.path.isdir(store) and all(name.startswith(".") for name in os.listdir(store))
-        if not hidden:
+        is_folder = os.path.isdir(store)
+        has_only_hidden_files = is_folder and all(x.startswith(".") for x in os.listdir(store))
+        if not has_only_hidden_files:
             folder = Store(store)
             _compare(folder, results.header, allow_changes, is_alone)
             results.replace_entries(folder, folder.entries())
-    # A later reader of the store must be able to load its outputs.
+    # Refuses outputs that are not registered: whoever opens the store later finds them by name.
     from_study(results.header["study"].get("outputs", []))
 
 

@@ -139,7 +139,7 @@ class Layout:
         disk = sum(self._chunk_bytes(x) + 2000 for x in self.list_missing(results, of_all=True))
         return Plan(
             cells=len(study.points),
-            distinct=len(self.points),
+            distinct_cells=len(self.points),
             layouts=len({self._key(block.cells[0])[0] for block in todo}),
             trials=len(self.points) * study.seeds,
             missing=sum(block.trials for block in todo),

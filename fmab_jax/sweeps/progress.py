@@ -30,7 +30,7 @@ class Plan(NamedTuple):
     """The plan of a sweep."""
 
     cells: int  # of the grid
-    distinct: int  # different cells
+    distinct_cells: int  # different cells
     layouts: int  # programs to compile, one per array shape
     trials: int  # (cell, seed) pairs in all; with a precision, at first
     missing: int  # trials that this process will compute
@@ -89,7 +89,7 @@ class Progress:
 
     def report_plan(self, plan: Plan) -> None:
         """Shows the plan, before any compilation."""
-        self._cells = plan.distinct
+        self._cells = plan.distinct_cells
         self.set_total(plan.missing)
         if self._medium and not self._brief:
             self._bar.start()
@@ -222,8 +222,8 @@ def say_later(write_line: Callable[[], str]) -> Iterator[None]:
 def describe_plan(plan: Plan) -> str:
     """Returns a plan in a line or two."""
     cells = format_quantity(plan.cells, "configuration")
-    if plan.distinct != plan.cells:
-        cells += f" ({plan.distinct:,} different)"
+    if plan.distinct_cells != plan.cells:
+        cells += f" ({plan.distinct_cells:,} different)"
     done = f", {plan.missing:,} of them to do" if plan.missing != plan.trials else ""
     lines = f"{cells}, {format_quantity(plan.trials, 'trial')}{done}: "
     lines += f"{format_quantity(plan.layouts, 'compilation')}, "

@@ -171,12 +171,13 @@ class Design(StudyFields):
         return is_mixed
 
     def _check_worlds(self, configs: Iterable[Config]) -> None:
-        """Checks worlds for some seeds, before anything is compiled or stored."""
+        """Checks worlds for the first seeds, before a run is compiled or stored."""
         seeds = range(self.seeds) if self.seed_list is None else self.seed_list
-        few = np.resize(np.array(seeds[:_WORLD_SEEDS]), _WORLD_SEEDS)
+        # Seeds are repeated, so that studies of few seeds share one compiled check.
+        check_seeds = np.resize(np.array(seeds[:_WORLD_SEEDS]), _WORLD_SEEDS)
         for config in {(x.problem, x.horizon): x for x in configs}.values():
             with refuse_errors(type(config.problem.world)):
-                check_world(config.bound, config.horizon, self.root_seed, few)
+                check_world(config.bound, config.horizon, self.root_seed, check_seeds)
 
     @functools.cached_property
     def hash(self) -> str:

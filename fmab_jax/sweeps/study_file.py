@@ -150,6 +150,7 @@ def _format_pairs(table: Mapping[str, object]) -> list[str]:
 
 
 def _format_value(value: object) -> str:
+    """Returns a value as TOML, in one line, with "none" for None."""
     if isinstance(value, Mapping):
         return f"{{{', '.join(_format_pairs(value))}}}"
     if isinstance(value, (list, tuple)):
@@ -265,11 +266,15 @@ def _write_option(name: str, value: object, kind: Kind) -> list[str]:
 
 
 def write_study(document: Record, path: str | os.PathLike[str]) -> Path:
-    """Writes a document as a study file.
+    """Writes a document as a study file, and returns its path.
+
+    Args:
+        document: What `build_study` takes.
+        path: Where to write; a file there is replaced.
 
     Raises:
-        ValueError: If it does not end in .toml.
-        OSError: If it cannot be written.
+        ValueError: If the path does not end in .toml.
+        OSError: If the file cannot be written.
     """
     path = Path(check_path("save_study", path))
     if path.suffix != ".toml":

@@ -134,7 +134,7 @@ def test_equal_cells_are_computed_once():
         {"a": "cdp", "b": fmab.cdp_mab}, PROBLEM, epsilon=[0.5, None], horizon=2000, seeds=4,
         times=8, batch=16, progress=teller,
     )  # fmt: skip
-    assert (teller.plan.cells, teller.plan.distinct, teller.trials) == (4, 2, 8)
+    assert (teller.plan.cells, teller.plan.distinct_cells, teller.trials) == (4, 2, 8)
     assert (data.regret.sel(algorithm="a") == data.regret.sel(algorithm="b")).all()
 
 

@@ -12,8 +12,8 @@ from fmab_jax.parts.mechanisms.lattice_sums import solve_divergence
 
 # Sums of more bits count as sums of this many: an upper bound on epsilon.
 _MOST_BITS = 1000
-# Above this epsilon, 1 / (1 + e^epsilon) is 0 in float64.
-_SURE = 700.0
+# math.exp overflows above 709.78.
+_MAX_EPSILON = 700.0
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def _compute_bits_epsilon(terms: int, epsilon: float, delta: float) -> float:
     """
     from scipy.stats import binom
 
-    if epsilon > _SURE:
+    if epsilon > _MAX_EPSILON:
         return epsilon
     truth = 1.0 / (1.0 + math.exp(-epsilon))
     # 1 - truth would lose its digits where epsilon is large.
