@@ -280,7 +280,9 @@ def parse(command: Command) -> tuple[Any, dict[str, Any]]:
     words = [re.sub(r"^--[^=]*", lambda m: m[0].replace("_", "-"), w) for w in command.arguments]
     space, extra = parser.parse_known_args(words)
     if extra and not extra[0].startswith("-"):
-        line = f"{visible(extra[0])}: must stand after an option that takes it"
+        line = (
+            f"{visible(extra[0])}: must stand after an option that takes a value; flags take none"
+        )
         raise Refusal.line(f"{line}; see {command.name} --help")
     if extra:
         names = [name.replace("_", "-") for name in options]
