@@ -210,7 +210,7 @@ def test_options_of_one_form() -> None:
     assert read_words([*base, "--split"]).settings["split"] is True
     assert read_words([*base, "--no-split"]).settings["split"] is False
     for words, line in (
-        (["--split", "yes"], "yes: must stand after an option that takes it; "),
+        (["--split", "yes"], "yes: must stand after an option that takes a value; "),
         (["--epsilon", "1", "--epsilon", "2"], "--epsilon: given twice; write its values after "),
         (["--epsilon", "1", "--epsilon=2"], "--epsilon: given twice; "),
         (["--split", "--split"], "--split: given twice; "),
