@@ -134,8 +134,13 @@ def read_results(sources: Sources) -> dict[str, xr.Dataset]:
     if isinstance(sources, (str, os.PathLike, xr.Dataset)):
         sources = {"": sources}
     elif isinstance(sources, (list, tuple)):
-        paths = [check_path("sources", path) for path in sources]
-        sources = {str(path).removesuffix(".nc"): path for path in paths}
+        labelled = dict[str, Path]()
+        for path in (check_path("sources", source) for source in sources):
+            if os.path.realpath(path) in map(os.path.realpath, labelled.values()):
+                refuse("sources", str(path), "distinct", "name each result once")
+            label = str(path).removesuffix(".nc")
+            labelled[str(path) if label in labelled else label] = path
+        sources = labelled
     allowed = "a path, a Dataset, a list of paths, or a dict of either by label"
     if not isinstance(sources, Mapping) or not sources:
         refuse("sources", sources, allowed, "pass what fmab run or fmab sweep wrote")

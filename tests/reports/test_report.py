@@ -18,6 +18,7 @@ from sizes import SMALL
 import fmab_jax as fmab
 from fmab_jax.analysis.words import write_short
 from fmab_jax.cli.main import main
+from fmab_jax.reports.page import read_results
 from fmab_jax.sweeps import exports
 from fmab_jax.sweeps.study_file import build_study, read_study
 
@@ -151,6 +152,16 @@ def test_several_results_stand_beside_each_other(grid, tmp_path):
     told = reader.text
     name = "(<b>ours</b>|%{theirs} & co)"
     assert re.search(rf"{name} costs [\d,.]+ % (more|less) regret than {name} \[", told)
+
+
+def test_results_of_one_name_are_two_and_one_result_twice_is_refused(tmp_path):
+    """Would catch a result that a later one of the same label replaces without a word."""
+    store, path = tmp_path / "a", tmp_path / "a.nc"
+    sizes = {"agents": 5, "arms": 10, "horizon": 10**4, "seeds": 4, "times": 4}
+    exports.export(fmab.sweep("cdp", **sizes, store=store, progress=False), path)
+    assert [*read_results([store, path])] == [str(store), str(path)]
+    with pytest.raises(ValueError, match="must be distinct"):
+        read_results([store, tmp_path / "." / "a"])
 
 
 def uniform():
