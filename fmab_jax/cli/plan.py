@@ -165,7 +165,8 @@ def _check_files(folder: Path) -> None:
     """Refuses a folder with files of the same names that no plan wrote."""
     others = [name for name in _FILES if os.path.lexists(folder / name)]
     with suppress(OSError, ValueError):
-        if "statement" in json.loads((folder / _FILE).read_text("utf-8")):
+        document = json.loads((folder / _FILE).read_text("utf-8"))
+        if isinstance(document, dict) and "statement" in document:
             return
     if others:
         allowed = f"a folder where no {', '.join(others)} of something else lies"

@@ -44,11 +44,11 @@ def folder(tmp_path_factory):
 def test_a_file_that_no_plan_wrote_is_not_replaced(tmp_path, capsys, monkeypatch, name):
     """Would catch a plan that runs, and then replaces somebody's file of the same name."""
     monkeypatch.setattr("fmab_jax.planning.planner.plan", None)
-    (tmp_path / name).write_text("0.9,0.1\n")
+    (tmp_path / name).write_text("0.9\n")
     assert main([*WORDS, "--out", str(tmp_path)]) == 2
     line = capsys.readouterr().err
     assert re.match(rf"fmab: --out \S+: must be a folder where no {name} of something", line)
-    assert (tmp_path / name).read_text() == "0.9,0.1\n"
+    assert (tmp_path / name).read_text() == "0.9\n"
 
 
 def test_a_plan_replaces_its_own_files(folder):
