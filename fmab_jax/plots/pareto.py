@@ -68,7 +68,7 @@ def plot_pareto(
     # What nobody states is no bound.
     leak = frame[["leak_messages", "leak_messages_delta"]]
     leak = leak.where(np.isfinite(frame.leak_messages), math.inf)
-    points = frame[["cost", "regret"]].join(leak).to_numpy(float)
+    points = np.column_stack([frame[["cost", "regret"]], leak]).astype(float)
     trust = pd.factorize(frame.trust)[0]
     front = _find_front(points, trust)
     differs = bool(trust.any()) or len(leak.drop_duplicates()) > 1
