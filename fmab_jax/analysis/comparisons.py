@@ -126,8 +126,8 @@ def compare_all(
     Args:
         data: The results of a sweep, or runs of one configuration by their labels.
         level: Confidence level of each interval, in (0, 1).
-        where: Conditions of the configurations of a sweep to compare, such as "links_max <= 400",
-            in the words of pandas' ``query``. p-values do not account for conditions on regret.
+        where: Conditions of the configurations or runs to compare, such as "links_max <= 400", in
+            the words of pandas' ``query``. p-values do not account for conditions on regret.
 
     Returns:
         Comparisons; none where there is one configuration of a question only, or where seeds are
@@ -150,7 +150,8 @@ def compare_all(
     if not isinstance(data, Mapping) or isinstance(data, xr.Dataset) or not data:
         allowed = "the results of a sweep, or runs by label"
         refuse("data", type(data).__name__, allowed, "write {'label': data}")
-    return adjust_p_values(_compare_labelled(data, level))
+    runs = {label: run for label, run in data.items() if not where or find_places(run, where)}
+    return adjust_p_values(_compare_labelled(runs, level))
 
 
 def adjust_p_values(comparisons: Sequence[Comparison]) -> list[Comparison]:

@@ -127,5 +127,7 @@ def _choose_kind(options: PlotOptions) -> str:
         value = getattr(options, name)
         if value != type(options).__dataclass_fields__[name].default:
             context = f"with --{kind}" if kind != "heat" else "for a heat map over --x and --y"
-            raise Refusal.line(f"--{name} {visible(value)}: must be left out {context}; drop one")
+            text = visible(str(value))
+            flag = name.replace("_", "-")
+            raise Refusal.line(f"--{flag} {text}: must be left out {context}; drop one")
     return kind

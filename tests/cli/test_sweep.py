@@ -162,6 +162,7 @@ def test_export_writes_what_was_swept(eps, capsys):
     {
         "plot eps": "fmab plot: must be given one of --x, --curves, --pareto; ",
         "plot eps --curves --y epsilon": "--y epsilon: must be left out with --curves; drop one",
+        "plot eps --curves --peer-price 3": "--peer-price 3: must be left out with --curves; ",
         "plot eps --x epsilon --hue nothing": "--hue nothing: must be one of epsilon, rounds; ",
         "plot eps --x epsilon": "eps: frame='2 values of rounds': must be one value of every "
         "parameter except epsilon; ... --select rounds=none",
