@@ -158,7 +158,7 @@ def test_results_of_one_name_are_two_and_one_result_twice_is_refused(tmp_path):
     """Would catch a result that a later one of the same label replaces without a word."""
     store, path = tmp_path / "a", tmp_path / "a.nc"
     sizes = {"agents": 5, "arms": 10, "horizon": 10**4, "seeds": 4, "times": 4}
-    exports.export(fmab.sweep("cdp", **sizes, store=store, progress=False), path)
+    exports.export(fmab.sweep("cdp", **sizes, epsilon=1, store=store, progress=False), path)
     assert [*read_results([store, path])] == [str(store), str(path)]
     with pytest.raises(ValueError, match="must be distinct"):
         read_results([store, tmp_path / "." / "a"])
