@@ -471,7 +471,7 @@ def test_default_candidates_of_a_plan_can_follow_the_presence():
     problem = fmab.Problem.uniform(3, 3, presence="absent:0.1")
     candidates, notes = list_candidates(Question(problem, 200, 1.0))
     assert not any(candidate.algorithm.exchange(3).alone for candidate in candidates)
-    assert "left out: LDP-UCB, its agents are alone" in notes
+    assert "left out, its agents are alone: LDP-UCB" in notes
     assert "kl_se" in {candidate.algorithm.name for candidate in candidates}
 
 
