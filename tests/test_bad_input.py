@@ -184,7 +184,7 @@ def test_results_too_large_are_refused_before_anything_is_compiled(monkeypatch):
     monkeypatch.setattr(compilation, "compile_program", None)
     line = refused(run, seeds=10**6, times=10**5, horizon=10**6)
     assert re.fullmatch(
-        r"memory='[0-9.,]+ GB': must be at most 90 % of the 1.0 GB free; .*seeds.*", line
+        r"memory='[0-9.,]+ TB': must be at most 90 % of the 1.0 GB free; .*seeds.*", line
     )
 
 
