@@ -142,6 +142,7 @@ class Layout:
             distinct_cells=len(self.points),
             layouts=len({self._key(block.cells[0])[0] for block in todo}),
             trials=len(self.points) * study.seeds,
+            may_grow=study.until is not None,
             missing=sum(block.trials for block in todo),
             blocks=len(todo),
             disk_bytes=0 if store is None else disk,

@@ -33,6 +33,7 @@ class Plan(NamedTuple):
     distinct_cells: int  # different cells
     layouts: int  # programs to compile, one per array shape
     trials: int  # (cell, seed) pairs in all; with a precision, at first
+    may_grow: bool  # whether a precision may ask for more trials
     missing: int  # trials that this process will compute
     blocks: int  # chunks that this process will compute
     disk_bytes: int  # of the missing chunks of all workers
@@ -225,7 +226,8 @@ def describe_plan(plan: Plan) -> str:
     if plan.distinct_cells != plan.cells:
         cells += f" ({plan.distinct_cells:,} different)"
     done = f", {plan.missing:,} of them to do" if plan.missing != plan.trials else ""
-    lines = f"{cells}, {format_quantity(plan.trials, 'trial')}{done}: "
+    least = "at least " if plan.may_grow else ""
+    lines = f"{cells}, {least}{format_quantity(plan.trials, 'trial')}{done}: "
     lines += f"{format_quantity(plan.layouts, 'compilation')}, "
     lines += f"{format_quantity(plan.blocks, 'chunk')}, "
     if plan.free_bytes:

@@ -194,6 +194,7 @@ class Exchange:
             match pair:
                 case (Meter(name=str(name)) as meter, number) if name and name not in links:
                     choice(f"{name}.side", meter.side, ("server", "peer"), "say what it links")
+                    flag(f"{name}.priced", meter.priced, "write True or False")
                     number = count("exchange.links", number, 0, _MOST, "give links of a round")
                     links[name] = meter, number
                 case _:
