@@ -499,14 +499,18 @@ def _estimate_probabilities(
 def _estimate_tastes(
     counts: pd.DataFrame, agents: list[str], arms: list[str], levels: Sequence[float]
 ) -> np.ndarray:
-    """Returns [agent, arm] excess of the agent's mean rating over the arm's; 0 for unknown."""
+    """Returns the [agent, arm] tastes by which agents are grouped; 0 without ratings.
+
+    A taste is the agent's mean rating of the arm, less the agent's mean over all arms and less the
+    arm's mean of such differences. Few ratings count less: n of them weigh n / (n + 2).
+    """
     points = (np.array(levels) - levels[0]) / (levels[-1] - levels[0])
     counts = counts.assign(total=counts["n"] * points[counts["level"]])
     pairs = counts.groupby(["agent", "arm"])[["n", "total"]].sum()
     by_agent = pairs.groupby("agent").sum()
-    gap = (pairs["total"] / pairs["n"]).sub(by_agent["total"] / by_agent["n"], level="agent")
-    arm_gap = (gap * pairs["n"]).groupby("arm").sum() / pairs["n"].groupby("arm").sum()
-    taste = gap.sub(arm_gap, level="arm") * pairs["n"] / (pairs["n"] + _HALF_WEIGHT_COUNT)
+    excess = (pairs["total"] / pairs["n"]).sub(by_agent["total"] / by_agent["n"], level="agent")
+    arm_excess = (excess * pairs["n"]).groupby("arm").sum() / pairs["n"].groupby("arm").sum()
+    taste = excess.sub(arm_excess, level="arm") * pairs["n"] / (pairs["n"] + _HALF_WEIGHT_COUNT)
     return taste.unstack("arm", fill_value=0.0).loc[agents, arms].to_numpy()
 
 

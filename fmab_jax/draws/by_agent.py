@@ -149,7 +149,7 @@ class ByAgent(Draws):
         rewards, noise = sums["rewards"].T, sums["noise"].T if "noise" in sums else None
         if self.trim is not None or (self.loses_messages and not self.secure):
             messages = rewards if noise is None else rewards + noise
-            return self._sum_present(messages, epoch)
+            return self._average_heard(messages, epoch)
         if self.partial_participation:
             messages = rewards if noise is None else rewards + noise
             return sum_in_turn(jnp.where(epoch.reports[:, None], messages, 0.0)) / self.reporting
@@ -162,7 +162,7 @@ class ByAgent(Draws):
         total = padded_sum(rounded(weights * rewards))
         return total + padded_sum(rounded(self.noise_weights[:, None] * noise))
 
-    def _sum_present(self, messages: Float[Array, "agent arm"], epoch: Epoch) -> PerArm:
+    def _average_heard(self, messages: Float[Array, "agent arm"], epoch: Epoch) -> PerArm:
         """Returns the mean of the messages of the agents that are heard, perhaps trimmed."""
         reports = epoch.reports if self.partial_participation else self.real
         is_heard = epoch.attendance.is_heard if epoch.attendance else reports

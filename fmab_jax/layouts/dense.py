@@ -65,6 +65,7 @@ class Dense:
     draw = sweep
 
     def _reduce(self, kind: str, arms: Arms, x: Array) -> Array:
+        """Reduces values over the arms in play of one trial; kinds as in `fmab_jax.layouts`."""
         alive, arm = (arms[name].reshape(-1, *[1] * (x.ndim - 1)) for name in ("alive", "arm"))
         if kind == "by_arm":
             return jnp.zeros(self.arms, bool).at[arm.astype(jnp.int32)].max(alive & x)
@@ -73,8 +74,9 @@ class Dense:
         top = jnp.max(jnp.where(alive, x, -jnp.inf), axis=0)
         if kind == "max":
             return top
-        first = alive & (x == top[None])
-        return jnp.min(jnp.where(first, arm.astype(jnp.int32), self.arms), axis=0)
+        # "first_max": the lowest of the arms with the largest value.
+        is_top = alive & (x == top[None])
+        return jnp.min(jnp.where(is_top, arm.astype(jnp.int32), self.arms), axis=0)
 
     def keep(self, arms: Arms, trials: Bool[Array, " trial"]) -> Arms:
         """Returns the arms unchanged: eliminated arms keep their places."""

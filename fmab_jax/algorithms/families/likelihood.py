@@ -85,7 +85,7 @@ class LikelihoodElimination(NoisyMessages):
             "noises": 1.0 if self.shares_arms or self.sums_securely else reporting,
             "rounds": math.inf if self.rounds is None else float(self.rounds),
             "failure": 1.0 / horizon if self.failure is None else self.failure,
-            **self.scale_noise(exchange),
+            **self.find_noise_params(exchange),
             **self._list_shares(exchange),
         } | ({"most_noises": reporting} if by_data else {})
 

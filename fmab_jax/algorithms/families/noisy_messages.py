@@ -123,8 +123,11 @@ class NoisyMessages(Private, Elimination):
         no_noise = None in (self.epsilon, getattr(self, "epsilon_message", UNSET))
         return LAPLACE if no_noise else law
 
-    def scale_noise(self, exchange: Exchange) -> dict[str, float]:
-        """Returns the scale at which a message leaks (epsilon, delta), of noise but Laplace."""
+    def find_noise_params(self, exchange: Exchange) -> dict[str, float]:
+        """Returns ``noise_scale`` for ``params``; {} for Laplace noise, known by its epsilon.
+
+        At this scale a message leaks (epsilon, delta). Where agents differ, it is `pool_scales`.
+        """
         if self.noise == LAPLACE:
             return {}
         scales = self.list_scales(exchange)
@@ -345,7 +348,9 @@ class NoisyMessages(Private, Elimination):
         first = int(scales is None)
         if scales is None:
             leak = self.privacy(exchange)["epsilon_message"]
-            scale = 1.0 / leak if noise == LAPLACE else self.scale_noise(exchange)["noise_scale"]
+            scale = (
+                1.0 / leak if noise == LAPLACE else self.find_noise_params(exchange)["noise_scale"]
+            )
             if is_own:
                 return (Noise(noise, scale),)
             if over < agents or exchange.uniform:

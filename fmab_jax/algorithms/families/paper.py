@@ -130,7 +130,7 @@ class PaperElimination(NoisyMessages):
             "schedule_gap": math.nan if self.schedule_gap is None else self.schedule_gap,
             "scale": self.scale,
             "reporting": float(exchange.reporting),
-        } | self.scale_noise(exchange)
+        } | self.find_noise_params(exchange)
 
     @staticmethod
     def resolve_params(params: dict[str, Scalar], instance: Instance) -> dict[str, Scalar]:
