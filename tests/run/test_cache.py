@@ -68,7 +68,7 @@ def test_the_source_is_that_of_all_that_is_run():
     )
     rooms = {name.split(".")[1] for name in result.stdout.split() if name.startswith("fmab_jax.")}
     # What checks arguments, and reads and writes files, computes nothing: descriptions hold values.
-    helpers = {"errors", "files", "lazy_imports", "machine", "parameters", "tables"}
+    helpers = {"errors", "files", "lazy_imports", "machine", "means_files", "parameters"}
     assert rooms - helpers == {part.removesuffix(".py") for part in cache.ENGINE}
 
 
