@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 import warnings
@@ -201,7 +202,15 @@ def resolve_progress(progress: Progress | bool | None, *, brief: bool = False) -
         return progress
     if progress is not None:
         flag("progress", progress, "or a Progress")
-    return Progress(choose_medium(progress), brief=brief, silent=progress is False)
+    is_silent = progress is False or (progress is None and _is_notebook())
+    return Progress(choose_medium(progress), brief=brief, silent=is_silent)
+
+
+def _is_notebook() -> bool:
+    """Tells whether a notebook runs this, whose cells should show results alone."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None) is not None
 
 
 @contextmanager
