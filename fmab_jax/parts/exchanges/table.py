@@ -191,7 +191,8 @@ class Exchange:
     def _checked_links(self) -> tuple[tuple[Meter, int], ...]:
         links: dict[str, tuple[Meter, int]] = {}
         for pair in self.links if isinstance(self.links, (tuple, list)) else [self.links]:
-            match pair:
+            # From NumPy 2.5 on an array is a sequence, even one without a length.
+            match pair if isinstance(pair, (tuple, list)) else None:
                 case (Meter(name=str(name)) as meter, number) if name and name not in links:
                     choice(f"{name}.side", meter.side, ("server", "peer"), "say what it links")
                     flag(f"{name}.priced", meter.priced, "write True or False")
