@@ -385,7 +385,7 @@ class Reduce(Output):
             remedy = "a reduction has dimensions `over`"
             refuse("dims", self.dims, "left out, as are accumulators", remedy)
         for dimension in self.over if isinstance(self.over, tuple) else [None]:
-            match dimension:
+            match dimension if isinstance(dimension, (tuple, list)) else None:
                 case (str(name), tuple(coordinates)) if name.isidentifier():
                     for x in coordinates:
                         real(f"over[{name!r}]", x, -math.inf, math.inf, "give numbers")
