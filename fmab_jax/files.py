@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import io
 import os
@@ -20,6 +21,8 @@ _BINARY = getattr(os, "O_BINARY", 0)
 _DAY = 86_400
 # Bytes of a name on usual file systems; bytes of a path, less what temporary names add.
 _LONGEST, _LONGEST_PATH = 255, 4000
+# Errors that come again however often a folder is written; a full disk is none.
+_LASTING = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EEXIST}
 # One entry for each open write; appending to a list is atomic across threads.
 _WRITES: list[None] = []
 
@@ -117,6 +120,18 @@ def check_folder(field: str, path: Path) -> None:
         refuse(field, str(path), "a folder", f"choose another ({nearest} is no folder)")
     if not os.access(nearest, os.W_OK | os.X_OK):
         refuse(field, str(path), "a folder that can be written", "choose another")
+
+
+@contextmanager
+def refuse_unwritable(field: str, path: Path) -> Iterator[None]:
+    """Refuses a folder if writing it inside the block fails, and would fail again."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _LASTING:
+            raise
+        reason = (error.strerror or type(error).__name__).lower()
+        refuse(field, str(path), "a folder that can be written", f"choose another ({reason})")
 
 
 def read_input(path: object, field: str, most_bytes: int, kind: str = "file") -> bytes:

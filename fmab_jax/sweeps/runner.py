@@ -20,7 +20,7 @@ import xarray as xr
 from rich.filesize import decimal
 
 from fmab_jax.errors import PlainText, count, refuse
-from fmab_jax.files import check_folder, check_path
+from fmab_jax.files import check_folder, check_path, refuse_unwritable
 from fmab_jax.machine import suggest_more_memory
 from fmab_jax.run import resources
 from fmab_jax.run.configs import check_counts
@@ -88,9 +88,10 @@ def run(
             return xr.Dataset()
         if path is not None:
             writer = "worker-{}-of-{}".format(*worker) if worker else "main"
-            folder = Store(path, create=True)
-            stack.enter_context(folder.lock_writer(writer))
-            register_study(folder, header, changes, is_alone=worker is None)
+            with refuse_unwritable("store", path):
+                folder = Store(path, create=True)
+                stack.enter_context(folder.lock_writer(writer))
+                register_study(folder, header, changes, is_alone=worker is None)
             computed_cells.replace_entries(folder, find_intact(folder, layout.points, reporter))
         work = BlockRunner(layout, local_devices, batch, cluster, room, plan.memory_bytes)
         work.compute(computed_cells, reporter)
