@@ -319,15 +319,21 @@ def test_a_folder_that_cannot_be_written_is_refused_before_a_run(
     assert sorted(folder.rglob("*")) == before
 
 
-def test_an_error_of_the_first_write_says_how_to_go_on(folder, capsys, monkeypatch):
-    """Would catch a traceback, or a loss, where somebody can empty the disk."""
+@pytest.mark.parametrize(("number", "status"), [(errno.EROFS, 2), (errno.ENOSPC, 1)])
+def test_an_error_of_the_first_write_says_whether_to_go_on(
+    number, status, folder, capsys, monkeypatch
+):
+    """Would catch rights that no second try changes beside a disk that somebody can empty."""
 
     def mkdir(path, *_, **__):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        raise OSError(number, os.strerror(number), str(path))
 
     monkeypatch.setattr(Path, "mkdir", mkdir)
-    _, err = said(capsys, f"sweep {PLAY} --seeds 4 --out new", 1)
-    assert "go on with" in err.splitlines()[-1]
+    _, err = said(capsys, f"sweep {PLAY} --seeds 4 --out new", status)
+    last = err.splitlines()[-1]
+    if status == 2:
+        assert last.startswith("fmab: --out new: must be a folder that can be written; choose")
+    assert ("go on with" in last) == (status == 1)
 
 
 def test_a_store_says_that_it_holds_more_seeds(folder, capsys):
