@@ -10,7 +10,7 @@ from fmab_jax.records.ledger import Disclosure, Noise
 from fmab_jax.run.facts import Ledger, write_ledger
 
 KINDS = {"sums": ViewKind.SUM, "actions": ViewKind.ACTIONS}
-# GaussianNoise noise at which a message leaks (1.448, 1e-6).
+# Gaussian noise at which a message leaks (1.448, 1e-6).
 SCALE = 3.0
 
 
