@@ -129,6 +129,13 @@ class Algorithm(Named, Configurable):
         """
         raise NotImplementedError
 
+    def check_exchange(self, exchange: Exchange) -> None:
+        """Refuses parameters that do not fit the agents of the exchange; by default none.
+
+        Raises:
+            Refusal: If one does not.
+        """
+
     def bind(
         self,
         problem: Problem,

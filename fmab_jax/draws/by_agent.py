@@ -28,6 +28,9 @@ from fmab_jax.sampling.keys import Words
 from fmab_jax.sampling.lookup import Table
 from fmab_jax.sampling.shapes import STATIC, PerArm, PyTree, Reals, Scalar, TruthPerRow
 
+# In float64, 0.29 x 100 is below 29.
+TRIM_SLACK = 1e-9
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
@@ -172,8 +175,8 @@ class ByAgent(Draws):
             return total / jnp.maximum(count, 1).astype(jnp.float64)
         # At least one message, or two in the middle, is left: their mean is the median.
         number = count.astype(jnp.float64)
-        # In float64, 0.29 x 100 is below 29.
-        cut = jnp.minimum(jnp.floor(self.trim * number + 1e-9), jnp.floor(0.5 * (number - 1.0)))
+        share = jnp.floor(self.trim * number + TRIM_SLACK)
+        cut = jnp.minimum(share, jnp.floor(0.5 * (number - 1.0)))
         ordered = jnp.sort(jnp.where(is_heard[:, None], messages, jnp.inf), axis=0)
         place = jnp.arange(len(is_heard), dtype=jnp.float64)[:, None]
         stays = (place >= cut) & (place < number - cut)

@@ -309,4 +309,6 @@ def build_exchange(algorithm: Algorithm, agents: int) -> Exchange:
         remedy = "return one, such as fmab_jax.parts.exchanges.server(agents)"
         refuse(f"{type(algorithm).__name__}.exchange", exchange, allowed, remedy)
     check_lengths(algorithm, agents)
+    with promises.refuse_errors(type(algorithm)):
+        algorithm.check_exchange(exchange)
     return exchange

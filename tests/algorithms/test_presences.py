@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
@@ -19,6 +19,7 @@ import test_arena as arena
 import test_index as index
 import test_layouts as layouts
 from altered import altered
+from refusals import refused, refuses
 from test_worlds import smallest_p
 
 import fmab_jax as fmab
@@ -547,18 +548,54 @@ class Liars(fmab.Presence):
         return jnp.where(agent < self.number, 0.0, 2.0 * centre * pulls - rewards)
 
 
-@pytest.mark.parametrize("trim", [0.29, 0.5])
-def test_trimmed_means_of_certain_rewards_by_hand(trim):
+@pytest.mark.parametrize("agents, trim, liars", [(100, 0.29, 29), (100, 0.5, 29), (49, 1 / 49, 1)])
+def test_trimmed_means_of_certain_rewards_by_hand(agents, trim, liars):
     """Would catch a median of an even number of agents that is over none, 28 of 29 messages that
-    are dropped, and a corrupted agent that counts another pull than it made.
+    are dropped, none in place of one, and a corrupted agent that counts another pull than it made.
     """
-    # The first arm always pays; 29 agents say that it pays nothing, and the others say so too.
-    problem = fmab.Problem([1.0, 0.0], 100, presence=Liars())
+    # The first arm always pays; some agents say that it pays nothing, and the others say so too.
+    problem = fmab.Problem([1.0, 0.0], agents, presence=Liars(liars))
     owner = altered(
         fmab.cdp_mab, worse=staticmethod(lambda aggregate, epoch: aggregate.mean != 1.0)
     )
     data = fmab.simulate(owner(None, trim=trim), problem, HORIZON, 2, times=[HORIZON])
     assert data.active_arms.values.tolist() == data.chosen_arm.values.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("heard", [1, 2, 3, 49, 100])
+def test_a_share_that_drops_no_message_is_refused(heard):
+    """Would catch a mean of all agents that costs what a trimmed mean leaks; and a limit that
+    counts the agents that do not report, or that refuses one message of 49.
+    """
+    agents, least = 2 * heard, min(0.5, 1 / heard)
+    trimmed, less = (fmab.cdp_mab(1.0, participation=0.5, trim=x * least) for x in (1.0, 0.99))
+    ledger, few = fmab.privacy_ledger, "0 with fewer than 3 agents heard"
+    if heard < 3:
+        refuses(f"^trim=0.5: must be {few}", ledger, trimmed, agents)
+    else:
+        assert ledger(trimmed, agents)[1].observation.startswith("one round's trimmed mean")
+        ledger(replace(trimmed, trim=float(refused(ledger, less, agents).split()[-5])), agents)
+    allowed = few if heard < 3 else f"0, or at least 1/{heard} with {heard} agents heard"
+    refuses(f"^trim={less.trim}: must be {allowed}", ledger, less, agents)
+
+
+def test_every_door_refuses_a_share_that_drops_no_message(tmp_path):
+    """Would catch a sweep that runs its first row, and a plan or a plug-in that asks nobody."""
+    problem, store = fmab.Problem.uniform(5, 3, presence="absent:0.5"), tmp_path / "store"
+    small, few = fmab.cdp_mab(1.0, trim=0.1), "^trim=0.1: must be 0, or at least 1/5 with 5 agents"
+    plugin = altered(fmab.kl_se, trimmed_share=0.1)(1.0)
+    for algorithm in (small, plugin):
+        refuses(few, fmab.simulate, algorithm, problem, 50, 2)
+        refuses(few, fmab.find_leak, algorithm, 5)
+        refuses(few, fmab.plan, problem, 50, leak=9.0, candidates=[algorithm])
+    shares = {"epsilon": 1, "trim": [0, 0.1, 0.2], "horizon": 50, "seeds": 2}
+    refuses(few, fmab.sweep, "cdp", problem, **shares, store=store)
+    refuses(few, fmab.at_leak, "cdp", 1.0, agents=5, trim=0.1)
+    assert not store.exists()
+    over_graph = altered(fmab.ddp_mab, trimmed_share=0.2)(1.0, "ring")
+    for call in (partial(fmab.simulate, horizon=50, seeds=2), fmab.privacy_ledger):
+        who = problem if isinstance(call, partial) else 5
+        refuses("^trim=0.2: must be 0 but with a server", call, over_graph, who)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from jaxtyping import Array, Bool, Float
 
 from fmab_jax import draws
 from fmab_jax.algorithms.base import Algorithm, collect_numbers
+from fmab_jax.draws.by_agent import TRIM_SLACK
 from fmab_jax.elimination import EliminationTrial
 from fmab_jax.equations import NUMBERS, Equations
 from fmab_jax.errors import refuse
@@ -185,12 +186,29 @@ class Elimination(Equations, Algorithm):
 
         return bool(getattr(self, name)) and place(name) <= min(map(place, functions))
 
+    def check_exchange(self, exchange: Exchange) -> None:
+        """Refuses trimmed means over a graph, and those that drop no message.
+
+        The ledger counts a trimmed mean as one message, even if it is the mean of all.
+        """
+        share, heard = self.trimmed_share, exchange.reporting
+        if share == 0.0:
+            return
+        if not _is_star(exchange):
+            refuse("trim", share, "0 but with a server that hears agents", "drop it")
+        if heard < 3:
+            remedy = "let more agents report, or drop it"
+            refuse("trim", share, "0 with fewer than 3 agents heard", remedy)
+        if share * heard + TRIM_SLACK < 1.0:
+            allowed = f"0, or at least 1/{heard} with {heard} agents heard"
+            # Four digits of 1/N, rounded up.
+            digits = 10 ** (3 + len(str(heard)))
+            least = math.ceil(digits / heard) / digits
+            refuse("trim", share, allowed, f"drop it, or take {least:g} to drop one message")
+
     def _check_presence(self, problem: Problem, exchange: Exchange) -> None:
-        """Refuses a presence that the exchange cannot follow, and trimmed means over a graph."""
-        presence, is_mean = problem.presence, exchange.uniform and exchange.wait == 0
-        is_star = is_mean and exchange.links == ((SERVER, exchange.reporting),)
-        if self.trimmed_share > 0.0 and not is_star:
-            refuse("trim", self.trimmed_share, "0 but with a server that hears agents", "drop it")
+        """Refuses a presence that the exchange cannot follow."""
+        presence = problem.presence
         if presence is None:
             return
         name, title = presence.text(), self.title or self.name
@@ -200,7 +218,7 @@ class Elimination(Equations, Algorithm):
         if presence.cuts_links:
             allowed = "for policies by slot on a graph"
             refuse("presence", name, allowed, f"the rounds of {title} have fixed links")
-        if presence.loses_messages and not (is_star and exchange.exact):
+        if presence.loses_messages and not (_is_star(exchange) and exchange.exact):
             allowed = "for a server that hears agents"
             refuse("presence", name, allowed, f"the protocol of {title} needs every agent")
 
@@ -229,3 +247,9 @@ class Elimination(Equations, Algorithm):
             remedy = "clip rewards to a range (Problem.ratings), or pass epsilon=None"
             allowed = "None (no noise) where rewards have no range"
             refuse("epsilon", epsilon, allowed, remedy)
+
+
+def _is_star(exchange: Exchange) -> bool:
+    """Returns whether a server takes the mean of the messages of a round, which it hears."""
+    is_mean = exchange.uniform and exchange.wait == 0
+    return is_mean and exchange.links == ((SERVER, exchange.reporting),)

@@ -18,7 +18,8 @@ class OverServer(NoisyMessages):
     Attributes:
         participation: Share p of agents that report in a round, in (0, 1].
         trim: Share of the largest, and of the smallest, messages about an arm that the server drops
-            before it averages; 0.5 is the median. It protects against corrupted agents.
+            before it averages; 0.5 is the median. It protects against corrupted agents. It is 0,
+            or drops at least one message of those of all agents that report, which are at least 3.
         weight_power: Where agents differ in epsilon, the server weighs each message by a power of
             one over the scale of its noise: 0 weighs all the same, 2 by the variance of noise.
             Agents must be alike and all report. The radius must be that of the weighted mean:
