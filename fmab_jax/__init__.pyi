@@ -5,6 +5,7 @@ from fmab_jax.algorithms.adap_ucb import AdaPUCB
 from fmab_jax.algorithms.base import Algorithm as Algorithm
 from fmab_jax.algorithms.base import list_algorithms as list_algorithms
 from fmab_jax.algorithms.cdp_mab import CDP
+from fmab_jax.algorithms.ces import CES
 from fmab_jax.algorithms.ddp_mab import DDP
 from fmab_jax.algorithms.dducb import DDUCB
 from fmab_jax.algorithms.dec_ucb import DecUCB
@@ -85,6 +86,7 @@ __version__: str
 
 adap_ucb = AdaPUCB
 cdp_mab = CDP
+ces = CES
 ddp_mab = DDP
 dducb = DDUCB
 dec_ucb = DecUCB

@@ -96,6 +96,8 @@ def make(graph: object, agents: int, *, seed: int = 0, field: str = "graph") -> 
 def validated(graph: object, field: str = "graph", text: str | None = None) -> nx.Graph:
     """Returns a frozen copy of a networkx graph on the nodes 0..M-1, by the rules of ``make``.
 
+    Edges keep their attributes.
+
     Args:
         graph: A networkx graph.
         field: The argument's name for error messages.
@@ -127,7 +129,7 @@ def validated(graph: object, field: str = "graph", text: str | None = None) -> n
     except TypeError:
         labels = list(graph.nodes)
     number = {label: agent for agent, label in enumerate(labels)}
-    edges = ((number[a], number[b]) for a, b in graph.edges())
+    edges = ((number[a], number[b], data) for a, b, data in graph.edges(data=True))
     return build_frozen(nodes, edges, str(graph.name))
 
 

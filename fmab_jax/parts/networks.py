@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 from dataclasses import dataclass, field
 
 import numpy as np
+from jaxtyping import Float
 
-from fmab_jax.errors import refuse
+from fmab_jax.errors import count, refuse
 from fmab_jax.files import check_path
 from fmab_jax.lazy_imports import nx
 from fmab_jax.parameters import Kind, parameter
@@ -17,6 +19,8 @@ from fmab_jax.sampling.shapes import Record
 
 # Attributes of a netCDF file hold 64 KB.
 _LISTED_EDGES = 3000
+# Their weights are a dense matrix, whose eigenvalues take seconds.
+_WEIGHED_AGENTS = 5000
 
 
 @dataclass(frozen=True)
@@ -27,15 +31,19 @@ class FixedGraph:
         nodes: M.
         edges: Sorted pairs of int32, as bytes.
         name: Label, not part of the identity.
+        weights: Weights of the edges, float64 as bytes; empty where not all edges have one.
     """
 
     nodes: int
     edges: bytes = field(repr=False)
     name: str = field(default="", compare=False)
+    weights: bytes = field(default=b"", repr=False)
 
     @classmethod
-    def from_graph(cls, graph: nx.Graph, name: str = "", field: str = "graph") -> FixedGraph:
-        """Converts a networkx graph.
+    def from_graph(
+        cls, graph: nx.Graph, name: str = "", field: str = "graph", weighted: bool = False
+    ) -> FixedGraph:
+        """Converts a networkx graph, with the attribute ``weight`` of its edges if ``weighted``.
 
         Raises:
             ValueError: If it is refused by `graphs.validated`.
@@ -43,7 +51,12 @@ class FixedGraph:
         frozen = graphs.validated(graph, field)
         pairs = sorted((min(edge), max(edge)) for edge in frozen.edges())
         edges = np.array(pairs, np.int32).reshape(-1, 2)
-        return cls(frozen.number_of_nodes(), edges.tobytes(), name or str(graph.name or ""))
+        given = [frozen.edges[pair].get("weight") for pair in pairs if weighted]
+        weights = b""
+        if given and all(isinstance(x, (int, float)) for x in given):
+            weights = np.array(given, np.float64).tobytes()
+        name = name or str(graph.name or "")
+        return cls(frozen.number_of_nodes(), edges.tobytes(), name, weights)
 
     @property
     def pairs(self) -> list[list[int]]:
@@ -60,24 +73,31 @@ class FixedGraph:
         count = len(self.edges) // 8
         digest = hashlib.sha256(self.edges).hexdigest()
         identity: Record = {"nodes": self.nodes, "edges": count, "sha256": digest}
+        if self.weights:
+            identity["weights_sha256"] = hashlib.sha256(self.weights).hexdigest()
         return identity | ({"edge_list": self.pairs} if count <= _LISTED_EDGES else {})
 
 
 @dataclass(frozen=True)
 class GraphOf(Kind):
-    """A name, a file or a networkx graph: the values of `graphs.make`."""
+    """A name, a file or a networkx graph: the values of `graphs.make`.
+
+    Attributes:
+        weighted: Whether weights of edges are part of the value.
+    """
 
     metavar = "GRAPH"
+    weighted: bool = False
 
     def check_value(self, name: str, value: object, remedy: str) -> FixedGraph | str:
         """Returns a name unchanged, anything else as a `FixedGraph`."""
         if isinstance(value, FixedGraph):
             return value
         if isinstance(value, nx.Graph):
-            return FixedGraph.from_graph(value, field=name)
+            return FixedGraph.from_graph(value, field=name, weighted=self.weighted)
         if isinstance(value, os.PathLike) or (isinstance(value, str) and graphs.names_file(value)):
             text = value if isinstance(value, str) else str(check_path(name, value))
-            return FixedGraph.from_graph(graphs.read(text, name), text, name)
+            return FixedGraph.from_graph(graphs.read(text, name), text, name, self.weighted)
         return named_graphs.checked_name(value, name)
 
     def plain(self, value: object) -> object:
@@ -133,15 +153,16 @@ class ComponentsOf(Kind):
         return not (isinstance(value, list) and all(isinstance(v, (str, list)) for v in value))
 
 
-def graph_parameter(default: str | None, none_label: str = "") -> object:
+def graph_parameter(default: str | None, none_label: str = "", *, weighted: bool = False) -> object:
     """Returns the parameter of an algorithm for its communication graph.
 
     Args:
         default: A name, or None.
         none_label: Meaning of None, as a text; without it, None is refused.
+        weighted: Whether weights of edges matter.
     """
     return parameter(
-        GraphOf(none_label=none_label) if none_label else GraphOf(),
+        GraphOf(none_label=none_label, weighted=weighted),
         "complete, star, ring, path, grid, regular-D, random[-P], or a file: "
         ".txt, .edgelist or .graphml.",
         default=default,
@@ -159,6 +180,51 @@ def network(value: object, agents: int, field: str = "graph") -> nx.Graph:
     """
     graph = value.graph() if isinstance(value, FixedGraph) else value
     return graphs.make(graph, agents, field=field)
+
+
+@functools.lru_cache(maxsize=64)
+def weigh_edges(
+    value: object, agents: int, weights: str, field: str = "weights"
+) -> Float[np.ndarray, "agent agent"]:
+    """Returns weights by which agents average with neighbours: symmetric, each row sums to 1.
+
+    Args:
+        value: A `GraphOf` value.
+        agents: M, at most 5,000.
+        weights: "metropolis", 1 / (1 + larger degree of the two agents); "max_degree", 1 / (1 +
+            largest degree); or "given", by the edges.
+        field: The argument's name for error messages.
+
+    Returns:
+        A read-only array. The diagonal is what is left for the agent itself.
+
+    Raises:
+        ValueError: If the graph has no weights that are given, or they leave an agent less than 0.
+    """
+    count("agents", agents, 1, _WEIGHED_AGENTS, "weights are a matrix of agents")
+    graph = network(value, agents)
+    degree = np.array([graph.degree[agent] for agent in range(agents)], float)
+    first, second = np.array(graph.edges(), int).reshape(-1, 2).T
+    if weights == "given":
+        if not (isinstance(value, FixedGraph) and value.weights):
+            remedy = "give a networkx graph or GraphML whose edges have the attribute weight"
+            refuse(field, weights, "'metropolis' or 'max_degree' for this graph", remedy)
+        first, second = np.array(value.pairs, int).reshape(-1, 2).T
+        by_edge = np.frombuffer(value.weights, np.float64)
+    elif weights == "metropolis":
+        by_edge = 1.0 / (1.0 + np.maximum(degree[first], degree[second]))
+    else:
+        by_edge = np.full(len(first), 1.0 / (1.0 + degree.max()))
+    matrix = np.zeros((agents, agents))
+    matrix[first, second] = matrix[second, first] = by_edge
+    left = 1.0 - matrix.sum(axis=1)
+    # Written so that NaN fails every comparison.
+    if not (by_edge.min(initial=1.0) > 0.0 and left.min() >= -1e-9):
+        allowed = "above 0 on each edge, and at most 1 over the edges of an agent"
+        refuse(field, weights, allowed, "divide them by their largest sum")
+    np.fill_diagonal(matrix, np.maximum(left, 0.0))
+    matrix.setflags(write=False)
+    return matrix
 
 
 def parts(value: object, agents: int) -> list[nx.Graph]:
