@@ -26,7 +26,16 @@ _NUMBER = re.compile(
 )
 
 
-_REPR = reprlib.Repr()
+class _ShortRepr(reprlib.Repr):
+    """Prints NumPy's numbers as Python's, also in containers."""
+
+    def repr_instance(self, x: object, level: int) -> str:
+        if isinstance(x, (np.number, np.bool_)):
+            return str(x)
+        return super().repr_instance(x, level)
+
+
+_REPR = _ShortRepr()
 _REPR.maxstring = _REPR.maxother = _REPR.maxlong = 4 * _MAX_CHARACTERS
 _REPR.maxlevel = 2
 _REPR.maxlist = _REPR.maxtuple = _REPR.maxdict = _REPR.maxset = 30
@@ -375,9 +384,7 @@ def _is_real(value: object) -> TypeGuard[float]:
 def abbreviate(value: object) -> str:
     """Returns one short line for any value, at a cost that does not grow with it."""
     try:
-        # NumPy's numbers are printed as Python's.
-        is_plain = isinstance(value, (PlainText, np.number, np.bool_))
-        shown = str(value) if is_plain else _REPR.repr(value)
+        shown = str(value) if isinstance(value, PlainText) else _REPR.repr(value)
         text = " ".join(shown.split())
     except (ValueError, RecursionError):  # thousands of digits, or of lists in lists
         text = f"<{type(value).__name__} too long to print>"

@@ -106,7 +106,9 @@ def execute(call: Call[NoOptions]) -> None:
         bound(gaps, config.exchange, config.horizon, epsilon, **settings)
         for bound in (theory.bounds, theory.closed_form)
     ]
-    facts = words.list_facts(xr.Dataset(attrs=grid.build_attributes(study)), leaks=True)
+    # The line ends with the gap, also where it is prescribed.
+    data = xr.Dataset(attrs=grid.build_attributes(study))
+    facts = words.list_facts(data, ["instance_gap"], leaks=True)
     print(", ".join([*facts, f"smallest gap {smallest:.4g}"]))
     print_rows(("", "epoch by epoch", "closed form"), _build_rows(columns))
     if instance.homogeneous and isinstance(problem.rewards, Bernoulli):

@@ -241,6 +241,12 @@ def test_bounds_are_of_the_means_of_a_root_seed(capsys):
     assert f", root seed 5, smallest gap {gap:.4g}\n" in out
 
 
+def test_bounds_say_the_gap_once(capsys):
+    """Would catch a prescribed gap that is said again beside that of the means."""
+    out, _ = said(capsys, "bounds cdp --epsilon 1 --agents 2 --arms 2 --instance-gap 0.25")
+    assert out.count("gap") == 1 and "slots, smallest gap 0.25\n" in out
+
+
 def test_a_dry_run_computes_and_writes_nothing(folder, capsys, monkeypatch):
     """Would catch a plan that compiles or runs anything, or takes a name."""
     monkeypatch.setattr(compilation, "compile_program", None)
