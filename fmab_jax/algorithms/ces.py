@@ -31,12 +31,14 @@ from fmab_jax.parts.rewards import Law
 from fmab_jax.parts.trials import Outcome, Trial
 from fmab_jax.records.problem import Problem
 from fmab_jax.sampling import arrays, keys
-from fmab_jax.sampling.curves import NEVER, extend
+from fmab_jax.sampling.curves import extend
 from fmab_jax.sampling.loops import anywhere
 from fmab_jax.sampling.shapes import STATIC, Curve, Grid, Integer, Scalar
 
 # Most rounds have few active arms: then the loop has no more places than these.
 _FEW_ARMS = (12, 3)
+# A round that is never reached.
+_NEVER = np.int32(2**31 - 1)
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,7 @@ def measure_drift(graph: object, agents: int, weights: str) -> float:
 
 def _list_weights(
     mixing: Float[np.ndarray, "agent agent"], rows: int, mixes_all: bool
-) -> tuple[Int[np.ndarray, "agent degree"], Float[np.ndarray, "agent degree"]]:
+) -> tuple[Int[np.ndarray, "row degree"], Float[np.ndarray, "row degree"]]:
     """Returns each agent's neighbours, itself the first, and their weights; 0 where there is none.
 
     None are listed where all weigh the same.
@@ -246,7 +248,7 @@ class _State(NamedTuple):
     @property
     def arms(self) -> Integer:
         """Number of active arms."""
-        return jnp.sum(self.active, dtype=jnp.int32)
+        return jnp.sum(self.active, dtype=jnp.int64)
 
 
 class _Line(NamedTuple):
@@ -292,7 +294,7 @@ class _Loop(NamedTuple):
             rounds_by=line.rounds_curve,
             rounds=line.round,
             arms_reported=line.reported,
-            active_arms=state.arms,
+            active_arms=state.arms.astype(jnp.int32),
             chosen_arm=jnp.where(single, state.arm[jnp.argmax(state.active)], -1),
             agents_lost=jnp.where(has_best, 0, whole),
             agents_worse=jnp.where(single & (gap > 0.0), whole, 0),
@@ -313,7 +315,7 @@ class _Loop(NamedTuple):
             arm=arm,
             active=jnp.ones(arms, bool),
             estimate=self.draw(arm, jnp.int32(1)),
-            leaves=jnp.full(arms, NEVER),
+            leaves=jnp.full(arms, _NEVER),
             round=no_round,
             slot=zero,
             line=line,
@@ -356,10 +358,10 @@ class _Loop(NamedTuple):
         tau = number.astype(jnp.float64) + 1.0
 
         width = trial.algorithm.radius(tau, horizon.astype(jnp.float64), agents, trial.params)
-        estimate = jnp.where(state.active, state.estimate, -jnp.inf)
+        estimate = jnp.where(state.active[None], state.estimate, -jnp.inf)
         deficit = jnp.max(estimate, axis=1, keepdims=True) - state.estimate
-        is_behind = state.active & self.mask_agents() & (deficit > 2.0 * width)
-        leaves_now = (number + jnp.asarray(trial.params["diameter"])).astype(jnp.int64)
+        is_behind = state.active[None] & self.mask_agents() & (deficit > 2.0 * width)
+        leaves_now = number + jnp.asarray(trial.params["diameter"]).astype(jnp.int32)
         is_marked = jnp.any(is_behind, axis=0)
         leaves = jnp.where(is_marked, jnp.minimum(state.leaves, leaves_now), state.leaves)
 
@@ -368,7 +370,7 @@ class _Loop(NamedTuple):
         rewards = arrays.rounded(share * self.draw(state.arm, number + 1))
 
         slot, stays = state.slot + state.arms, state.active & (leaves > number)
-        first = jnp.arange(len(stays), dtype=jnp.int32) == jnp.argmax(state.active)
+        first = jnp.arange(len(stays), dtype=jnp.int64) == jnp.argmax(state.active)
         changes = jnp.any(stays != state.active)
         line = lax.cond(
             anywhere(changes),
@@ -387,7 +389,7 @@ class _Loop(NamedTuple):
     def extend_line(self, state: _State, until: Integer) -> _Line:
         """Returns the curves up to a slot, where the active arms have not changed since."""
         trial, grid, line, gap = self.trial, self.grid, state.line, self.mean_gap(state)
-        rate, arms = trial.agents * gap, state.arms.astype(jnp.int64)
+        rate, arms = trial.agents * gap, state.arms
         slots = (until - line.slot).astype(jnp.float64)
 
         def make_stretch() -> Stretch:
