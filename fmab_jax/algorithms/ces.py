@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.base import Algorithm, collect_numbers, noiseless_ledger
 from fmab_jax.algorithms.families.slots import Params, pick
+from fmab_jax.errors import refuse
 from fmab_jax.parameters import Choice, Real, parameter
 from fmab_jax.parts import graphs
 from fmab_jax.parts.exchanges import PEER, Exchange, neighbours
@@ -37,6 +38,8 @@ from fmab_jax.sampling.shapes import STATIC, Curve, Grid, Integer, Scalar
 
 # Most rounds have few active arms: then the loop has no more places than these.
 _FEW_ARMS = (12, 3)
+# Less of 1 - l is a rounding error.
+_LEAST_GAP = 1e-12
 # A round that is never reached.
 _NEVER = np.int32(2**31 - 1)
 
@@ -157,11 +160,18 @@ def _build_exchange(graph: object, agents: int) -> Exchange:
 
 @functools.lru_cache(maxsize=64)
 def measure_drift(graph: object, agents: int, weights: str) -> float:
-    """Returns Q / (1 - l): how far estimates of agents may lie apart, times tau + 1."""
+    """Returns Q / (1 - l): how far estimates of agents may lie apart, times tau + 1.
+
+    Raises:
+        ValueError: If estimates never agree, as where l = 1.
+    """
     mixing = weigh_edges(graph, agents, weights)
     degrees = set(dict(network(graph, agents).degree).values())
     sizes = np.sort(np.abs(np.linalg.eigvalsh(mixing)))
     second = sizes[-2] if agents > 1 else 0.0
+    if second > 1.0 - _LEAST_GAP:
+        allowed = "weights by which neighbours agree in the end, not swap estimates for ever"
+        refuse("weights", weights, allowed, "lower them, so that agents keep a part of their own")
     imbalance = 1.0 if len(degrees) == 1 else math.sqrt(agents)
     return float(imbalance / (1.0 - second))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import numbers
 import os
 from dataclasses import dataclass, field
 
@@ -53,7 +54,7 @@ class FixedGraph:
         edges = np.array(pairs, np.int32).reshape(-1, 2)
         given = [frozen.edges[pair].get("weight") for pair in pairs if weighted]
         weights = b""
-        if given and all(isinstance(x, (int, float)) for x in given):
+        if given and all(isinstance(x, numbers.Real) for x in given):
             weights = np.array(given, np.float64).tobytes()
         name = name or str(graph.name or "")
         return cls(frozen.number_of_nodes(), edges.tobytes(), name, weights)
