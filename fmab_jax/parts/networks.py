@@ -163,7 +163,7 @@ def graph_parameter(default: str | None, none_label: str = "", *, weighted: bool
         weighted: Whether weights of edges matter.
     """
     return parameter(
-        GraphOf(none_label=none_label, weighted=weighted),
+        GraphOf(none_label=none_label or None, weighted=weighted),
         "complete, star, ring, path, grid, regular-D, random[-P], or a file: "
         ".txt, .edgelist or .graphml.",
         default=default,
