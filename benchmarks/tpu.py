@@ -58,6 +58,7 @@ CASES = {
     "gossip_ucb": fmab.gossip_ucb("ring"),
     "fed_ucb": fmab.fed_ucb(1.0, "ring"),
     "dducb": fmab.dducb("ring"),
+    "ces": fmab.ces("ring"),
     "uniform_play": fmab.uniform_play(),
 }
 

@@ -41,6 +41,7 @@ ALPHA = 1e-6
 POWER = 0.999
 # Trials of the package's turn: enough to fill its batches, few enough for a second or two.
 _TRIALS = 2_000
+_CES_HORIZON = 2_000
 # A share of the regret that is none.
 _NO_SHARE = 1e-6
 
@@ -86,10 +87,13 @@ def _tests() -> SimpleNamespace:
     """Returns the modules of the tests that hold the twins."""
     sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "algorithms")]
     import reference
+    import test_ces
     import test_elimination
     import test_twins
 
-    return SimpleNamespace(reference=reference, elimination=test_elimination, twins=test_twins)
+    return SimpleNamespace(
+        reference=reference, elimination=test_elimination, twins=test_twins, ces=test_ces
+    )
 
 
 def pairs() -> dict[str, Pair]:
@@ -114,7 +118,27 @@ def pairs() -> dict[str, Pair]:
             functools.partial(tests.twins.p_values, pair),
             Sizes(pair.runs, pair.seeds, ALPHA, pair.means),
         )
+    for name in ("ring", "ring, unequal", "star", "complete", "path", "tree, given weights"):
+        setting = tests.ces.LAWS[name]
+        found[f"ces: {name}"] = Pair(
+            *(setting.algorithm, setting.problem, _CES_HORIZON),
+            functools.partial(_play_ces, setting),
+            functools.partial(_of_ces, setting),
+            Sizes(1_000, 2_000, ALPHA, True),
+        )
     return found
+
+
+def _play_ces(setting: Any, run: int) -> None:
+    rng = np.random.default_rng(run)
+    known = setting.graph, lambda _, agent, arm: float(rng.random() < setting.means[agent, arm])
+    places = *known, setting.means.shape[1], _CES_HORIZON
+    _tests().ces.twin.play(*places, setting.weights, setting.width)
+
+
+def _of_ces(setting: Any) -> np.ndarray:
+    z, p = _tests().ces.compare(setting, _CES_HORIZON, 2_000, 1_000)
+    return np.concatenate([2.0 * scipy.stats.norm.sf(abs(z)), p])
 
 
 def _reference(means: Any, horizon: int, epsilon: Any, exchange: Any, rules: Any, run: int) -> None:

@@ -29,7 +29,8 @@ NAMES = tuple(
     """
     fig04_epsilon fig05_participation fig06_rounds fig07_tradeoff fig08_heterogeneous_central
     fig09_graphs fig10_graphs table1_graphs table2_fig11_hybrid fig12_heterogeneous_structures
-    fig13_heterogeneity readings theory_runs worlds linear noises conditions choices
+    fig13_heterogeneity readings theory_runs worlds linear noises conditions consensus
+    choices
     race_coverage plan_coverage plans audit claims
     arena arena_settings arena_fronts arena_report pages
     """.split()

@@ -62,8 +62,8 @@ TRUST = {
 # The part of the seeds that is run, by what a seed costs: of whoever plays in rounds, of agents
 # alone in episodes, of agents together in episodes, of one policy that all agents share, of agents
 # alone in slots, of those that look for an index in every slot, of agents that draw from a Beta law
-# for every arm, of agents that talk in slots. In each part of the arena, up to T = 10^4, up to
-# 10^5, and beyond.
+# for every arm, of agents that talk in slots, or after each pull of all arms. In each part of the
+# arena, up to T = 10^4, up to 10^5, and beyond.
 SHARES = {
     "rounds": {"a": (1.0, 1.0, 1.0), "b": (1.0, 1.0, 1.0), "c": (1.0, 1.0, 0.1)},
     "episodes": {"a": (1.0, 1.0, 1.0), "b": (1.0, 0.2, 0.02), "c": (0.2, 0.01, 0.01)},
@@ -102,6 +102,8 @@ class Entry(NamedTuple):
     @property
     def cost(self) -> str:
         """What a seed costs, a key of `SHARES`."""
+        if self.algorithm.name == "ces":
+            return "talk"
         if not self.steps:
             together = isinstance(self.algorithm, fmab.Episodes) and not self.alone
             usual = "rounds" if self.agents == AGENTS else "episodes"
@@ -156,6 +158,8 @@ LINE_UP = {
         "Gossip_UCB, ring, scaled", fmab.gossip_ucb("ring", radius="scaled"), "open"
     ),
     "dec_ucb": Entry("Dec_UCB, ring", fmab.dec_ucb("ring"), "open"),
+    "ces": Entry("CES, ring", fmab.ces("ring"), "open"),
+    "ces_complete": Entry("CES, complete graph", fmab.ces("complete"), "open"),
     "gosine": Entry("GosInE", fmab.gosine(), "names"),
     "lcc_ucb": Entry("LCC-UCB", fmab.lcc_ucb(), "names"),
     "lcc_ucb_graph": Entry("LCC-UCB, ring", fmab.lcc_ucb("ring"), "names"),

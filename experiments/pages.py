@@ -422,6 +422,22 @@ _CHOICE_TABLE, _CHOICE_LEAK, _CHOICE_AGENTS = "arena_leak_T1e5", "1.0", 50
 _SMALL_RADIUS = "CDP-MAB, radius × 0.2"
 
 
+def _consensus(numbers: Numbers) -> str:
+    """Whether the term of CES for estimates that differ is large enough, by graph."""
+    heads = ("graph", "M", "$Q / (1 - \\lambda)$", "it has to be", "large enough")
+    rows = [
+        (
+            row["graph"],
+            row["agents"],
+            f"{float(row['Q / (1 - l)']):,.3g}",
+            f"{float(row['largest disagreement']):,.3g}",
+            row["covered"],
+        )
+        for row in numbers.table("consensus_drift")
+    ]
+    return _write_table(heads, rows)
+
+
 def _choices(numbers: Numbers) -> str:
     """The README's choice of algorithms, at an equal leak, and what their price is."""
     heads = ("algorithm", "call", "who sees", "seeds", "regret")
@@ -641,6 +657,7 @@ BLOCKS = (
     Block("docs/plan.md", "plan_coverage", _plan_coverage),
     Block("docs/theory.md", "theory_shown", _theory_shown),
     Block("docs/theory.md", "theory_lost", _theory_lost),
+    Block("docs/theory.md", "consensus", _consensus),
     Block("docs/note.md", "note_cost", _note_cost),
     Block("docs/note.md", "note_caps", _note_caps),
     Block("docs/reproduction.md", "readings", _readings),

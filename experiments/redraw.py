@@ -23,6 +23,7 @@ from experiments import (
     audit,
     common,
     conditions,
+    consensus,
     differences,
     fig07_tradeoff,
     fig09_graphs,
@@ -134,6 +135,7 @@ WAYS: Mapping[str, Callable[..., Draw]] = {
     "audit": _audit,
     "worlds": worlds.page,
     "conditions": conditions.page,
+    "consensus": consensus.page,
     "linear": linear.page,
     "noises": noises.page,
 }

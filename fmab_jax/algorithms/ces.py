@@ -95,7 +95,7 @@ class CES(Algorithm):
         default="metropolis",
     )
     width: float = parameter(
-        Real(low=0.0, open_low=True),
+        Real(low=0.0, high=100.0, open_low=True),
         "Factor of the confidence radius; 1 is the source's.",
         default=1.0,
         label="factor of the radius",

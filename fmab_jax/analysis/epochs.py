@@ -161,6 +161,15 @@ def pair_failure(
     return min(1.0, rewards + float(tail.sum()) + remainder)
 
 
+def checked_gaps(gaps: ArrayLike) -> Float[np.ndarray, " arm"]:
+    """Returns gaps in [0, 1], those of best arms 0; refuses gaps without a best arm."""
+    remedy = "subtract every global mean from the largest"
+    array = check_arm_values("gap", gaps, remedy)
+    if array.min() >= TIE:
+        refuse("gaps", gaps, "in [0, 1], the best arm's 0", remedy)
+    return np.where(array < TIE, 0.0, array)
+
+
 def plan_epochs(
     gaps: ArrayLike,
     reporting: int,
@@ -170,11 +179,7 @@ def plan_epochs(
     schedule_gap: float | None,
 ) -> Schedule:
     """Returns the schedule of checked arguments; these are as in `epochs`."""
-    remedy = "subtract every global mean from the largest"
-    array = check_arm_values("gap", gaps, remedy)
-    if array.min() >= TIE:
-        refuse("gaps", gaps, "in [0, 1], the best arm's 0", remedy)
-    array = np.where(array < TIE, 0.0, array)
+    array = checked_gaps(gaps)
     horizon = count("horizon", horizon, 1, 10**12, "give the number of slots T")
     epsilon = privacy("epsilon", epsilon)
     if rounds is not None:

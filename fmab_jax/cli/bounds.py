@@ -17,10 +17,13 @@ is that: then it is marked as capped.
   bad event        probability that a confidence interval fails, for any agent
   best arm lost    probability that any agent has no best arm left at T
   epsilon message  N epsilon, what one message leaks (Theorem 1)
+For ces they are those of its source, round by round and as printed: it waits
+until all agents have heard of a mark, and fails with probability 1 / T.
 
 Examples:
   fmab bounds cdp --epsilon 0.5 --horizon 1e6
   fmab bounds ddp --graph ring --agents 20 --instance-gap 0.1
+  fmab bounds ces --graph complete --agents 20 --spread 0.5
 """
 
 from __future__ import annotations
@@ -33,10 +36,11 @@ from fmab_jax.parameters import parameters_of
 
 if TYPE_CHECKING:
     from fmab_jax.algorithms.base import Algorithm
-    from fmab_jax.algorithms.families.paper import PaperElimination
+    from fmab_jax.analysis.consensus import ConsensusBounds
     from fmab_jax.analysis.theory import Bounds
     from fmab_jax.records.problem import Problem
-    from fmab_jax.sampling.shapes import Record
+    from fmab_jax.run.configs import Config
+    from fmab_jax.sampling.shapes import PerArm, Record
 
 _EXAMPLES = ("--agents 5 --arms 10", "--horizon 1e6 --arms 10")
 # {} is the number of Lai and Robbins.
@@ -64,14 +68,15 @@ def command(words: list[str]) -> Command:
 
 
 def _list_algorithms() -> dict[str, type[Algorithm]]:
-    """Returns the algorithms whose equations are those of the theorems."""
+    """Returns the algorithms whose equations are those of the theorems, and CES."""
     from fmab_jax.algorithms.base import ALGORITHMS
+    from fmab_jax.algorithms.ces import CES
     from fmab_jax.algorithms.families.paper import PaperElimination as Paper
 
     return {
         name: owner
         for name, owner in ALGORITHMS.by_name().items()
-        if issubclass(owner, Paper) and owner.has_theorems()
+        if owner is CES or issubclass(owner, Paper) and owner.has_theorems()
     }
 
 
@@ -80,7 +85,6 @@ def execute(call: Call[NoOptions]) -> None:
     import numpy as np
     import xarray as xr
 
-    from fmab_jax.algorithms.families.paper import PaperElimination
     from fmab_jax.analysis import theory, words
     from fmab_jax.cli.printing import print_rows
     from fmab_jax.parts.instances import TIE
@@ -90,27 +94,19 @@ def execute(call: Call[NoOptions]) -> None:
     document = study_options.build_document(call.values, [call.algorithm])
     study = study_file.build_study(document | {"seeds": 1, "times": 1})
     config = study.points[0].config
-    algorithm, problem = config.algorithm, config.problem
-    assert isinstance(algorithm, PaperElimination)
-    _refuse_uncovered(algorithm, problem)
+    problem = config.problem
+    _refuse_uncovered(config.algorithm, problem)
     instance = problem if problem.means is not None else problem.fixed(0, study.root_seed)
     means = np.asarray(instance.means).mean(axis=0)
     gaps = means.max() - means
     gaps[gaps < TIE] = 0.0
     smallest = float(gaps[gaps > 0].min(initial=1.0))
-    settings: Record = {"heterogeneous": not instance.homogeneous}
-    if algorithm.rounds is not None:
-        settings |= {"rounds": algorithm.rounds, "schedule_gap": algorithm.schedule_gap}
-    epsilon = algorithm.privacy(config.exchange)["epsilon"]
-    columns = [
-        bound(gaps, config.exchange, config.horizon, epsilon, **settings)
-        for bound in (theory.bounds, theory.closed_form)
-    ]
+    names, columns = _compute(config, gaps, not instance.homogeneous)
     # The line ends with the gap, also where it is prescribed.
     data = xr.Dataset(attrs=grid.build_attributes(study))
     facts = words.list_facts(data, ["instance_gap"], leaks=True)
     print(", ".join([*facts, f"smallest gap {smallest:.4g}"]))
-    print_rows(("", "epoch by epoch", "closed form"), _build_rows(columns))
+    print_rows(("", *names), _build_rows(columns))
     if instance.homogeneous and isinstance(problem.rewards, Bernoulli):
         alone = config.exchange.alone
         least = theory.lai_robbins(means, config.horizon, instance.agents, alone=alone)
@@ -118,19 +114,44 @@ def execute(call: Call[NoOptions]) -> None:
     print("All numbers of the table are upper bounds: see fmab bounds --help.")
 
 
-def _refuse_uncovered(algorithm: PaperElimination, problem: Problem) -> None:
+def _compute(
+    config: Config, gaps: PerArm, heterogeneous: bool
+) -> tuple[tuple[str, str], list[Bounds] | list[ConsensusBounds]]:
+    """Returns the names of two forms of the bounds, and the bounds."""
+    from fmab_jax.algorithms.ces import CES
+    from fmab_jax.algorithms.families.paper import PaperElimination
+    from fmab_jax.analysis import consensus, theory
+
+    algorithm, exchange, horizon = config.algorithm, config.exchange, config.horizon
+    if isinstance(algorithm, CES):
+        given = gaps, algorithm, exchange.agents, horizon
+        names = "round by round", "as printed"
+        return names, [consensus.bounds(*given), consensus.closed_form(*given)]
+    assert isinstance(algorithm, PaperElimination)
+    settings: Record = {"heterogeneous": heterogeneous}
+    if algorithm.rounds is not None:
+        settings |= {"rounds": algorithm.rounds, "schedule_gap": algorithm.schedule_gap}
+    epsilon = algorithm.privacy(exchange)["epsilon"]
+    both = (theory.bounds, theory.closed_form)
+    bounds = [bound(gaps, exchange, horizon, epsilon, **settings) for bound in both]
+    return ("epoch by epoch", "closed form"), bounds
+
+
+def _refuse_uncovered(algorithm: Algorithm, problem: Problem) -> None:
     """Refuses what no theorem is about."""
+    from fmab_jax.algorithms.families.paper import PaperElimination
     from fmab_jax.errors import refuse
     from fmab_jax.parts.per_agent import write_numbers
 
-    by_agent, law = algorithm.epsilon_message, problem.rewards
-    if algorithm.scale != 1.0:
-        refuse("scale", algorithm.scale, "1 for the theorems", "leave it out")
-    if algorithm.trimmed_share:
-        refuse("trim", algorithm.trimmed_share, "0 for the theorems", "leave it out")
-    if isinstance(by_agent, tuple):
-        allowed = "one number for the theorems"
-        refuse("epsilon_message", write_numbers(by_agent), allowed, "drop it")
+    law = problem.rewards
+    if isinstance(algorithm, PaperElimination):
+        if algorithm.scale != 1.0:
+            refuse("scale", algorithm.scale, "1 for the theorems", "leave it out")
+        if algorithm.trimmed_share:
+            refuse("trim", algorithm.trimmed_share, "0 for the theorems", "leave it out")
+        if isinstance(by_agent := algorithm.epsilon_message, tuple):
+            allowed = "one number for the theorems"
+            refuse("epsilon_message", write_numbers(by_agent), allowed, "drop it")
     if problem.presence is not None:
         allowed = "left out: theorems are about agents that are all present"
         refuse("presence", problem.presence.text(), allowed, "use fmab run")
@@ -149,13 +170,13 @@ def _format_bound(value: float) -> str:
     return write_short(value) if value < 1e15 else "unbounded"
 
 
-def _is_capped(bounds: Bounds) -> bool:
+def _is_capped(bounds: Bounds | ConsensusBounds) -> bool:
     """Returns whether the trivial bound on regret is below the sum of its parts."""
     parts = (value for name, value in bounds._asdict().items() if name.startswith("regret_"))
     return bounds.regret < (1 - 1e-9) * sum(parts)
 
 
-def _build_rows(columns: list[Bounds]) -> list[list[str]]:
+def _build_rows(columns: list[Bounds] | list[ConsensusBounds]) -> list[list[str]]:
     """Returns a row for each bound, and for each meter of a bound by meter."""
     rows = []
     for field in columns[0]._fields:

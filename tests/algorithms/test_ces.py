@@ -51,11 +51,20 @@ class Setting(NamedTuple):
     width: float = 1.0
     law: Any = None
 
+    @property
+    def algorithm(self):
+        """The package's algorithm."""
+        return fmab.ces(self.graph, weights=self.weights, width=self.width)
+
+    @property
+    def problem(self):
+        """The package's problem."""
+        return fmab.Problem(self.means, len(self.graph), rewards=self.law)
+
     def simulate(self, horizon, seeds, times):
         """Returns the package's results."""
-        algorithm = fmab.ces(self.graph, weights=self.weights, width=self.width)
-        problem = fmab.Problem(self.means, len(self.graph), rewards=self.law)
-        return fmab.simulate(algorithm, problem, horizon, seeds, times=times, outputs=["pulls"])
+        known = self.algorithm, self.problem, horizon, seeds
+        return fmab.simulate(*known, times=times, outputs=["pulls"])
 
     def play(self, horizon):
         """Returns the twin's run with rewards that are their means."""

@@ -19,7 +19,7 @@ from spoken import number, said
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
-from fmab_jax.analysis import theory
+from fmab_jax.analysis import consensus, theory
 from fmab_jax.cli import main as cli
 from fmab_jax.cli import study_options
 from fmab_jax.cli.options import Call, parse
@@ -232,6 +232,21 @@ def test_bounds_are_those_of_the_theory(words, rounds, capsys):
         alone = name == "single"
         expected = theory.lai_robbins(means, 10**5, 6, alone=alone)
         assert number(least[1]) == pytest.approx(expected, rel=5e-3)
+
+
+def test_bounds_of_ces_are_those_of_its_source(capsys):
+    """Would catch the columns of another algorithm, and another graph than was asked for."""
+    out, err = said(
+        capsys, "bounds ces --graph ring --agents 5 --arms 4 --horizon 1e4 --spread 0.5"
+    )
+    assert "CES" in out and "ring" in out and not err
+    means = fmab.Problem(agents=5, arms=4, spread=0.5).fixed(0).means.mean(axis=0)
+    given = means.max() - means, fmab.ces("ring"), 5, 10**4
+    for place, make in enumerate((consensus.bounds, consensus.closed_form)):
+        found = make(*given)
+        for name, value in (("regret", found.regret), ("links, peer", found.links["peer"])):
+            line = re.search(rf"^ {name} +(\S+) +(\S+)$", out, re.M)
+            assert number(line[place + 1]) == pytest.approx(value, rel=1e-3)
 
 
 def test_bounds_are_of_the_means_of_a_root_seed(capsys):

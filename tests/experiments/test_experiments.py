@@ -399,7 +399,7 @@ def test_short_names_mean_their_experiments():
     """Catches one that cannot be asked for, is never run or checked, and two told alike."""
     short = [f"fig{n:02}" for n in range(4, 14)] + ["table1", "table2"]
     others = {"readings", "audit", "claims", "pages"}
-    others |= {"theory_runs", "worlds", "linear", "noises", "conditions", "choices"}
+    others |= {"theory_runs", "worlds", "linear", "noises", "conditions", "choices", "consensus"}
     others |= {"race_coverage", "plan_coverage", "plans"}
     others |= {*ARENA}
     assert {command.find_name(name) for name in short} | others == set(command.NAMES)
