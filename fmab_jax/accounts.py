@@ -16,10 +16,13 @@ from jaxtyping import Array, Bool, Int
 
 from fmab_jax.draws.base import Arms
 from fmab_jax.equations import Epoch
+from fmab_jax.parts.instances import read_own_gaps, sum_excess
 from fmab_jax.parts.outputs.output import (
     Accumulator,
+    Rows,
     Stretch,
     accumulate_segments,
+    count_rows,
     finish_accumulators,
     start_accumulators,
 )
@@ -31,7 +34,9 @@ from fmab_jax.sampling.shapes import (
     STATIC,
     Grid,
     Integer,
+    PerAgent,
     PerRow,
+    PerRowArm,
     PyTree,
     Reals,
     Scalar,
@@ -93,6 +98,8 @@ class Accounts:
         gaps: [arm]; [segment, arm] if means change.
         ends: Last slot of each segment; None if means do not change.
         scale: A power of two that no gap exceeds.
+        own_gaps: `Instance.own_gaps`; None if no accumulator is on.
+        excess: `Stretch.excess` while all agents play alike.
         agents: M.
         is_agent: [row] rows of agents that wait, or one row.
         horizon: T.
@@ -108,6 +115,8 @@ class Accounts:
     gaps: Reals
     ends: Ends | None
     scale: Scalar
+    own_gaps: Reals | None
+    excess: Reals
     agents: Scalar
     is_agent: TruthPerRow
     horizon: Integer
@@ -121,9 +130,9 @@ class Accounts:
         return self.gaps.shape[-1]
 
     @property
-    def rows(self) -> int:
+    def rows(self) -> Rows:
         """Rows of an accumulator by agent."""
-        return len(self.is_agent) if self.waits else 1
+        return count_rows(len(self.is_agent) if self.waits else 1, self.own_gaps)
 
     @property
     def agents_by_row(self) -> PerRow:
@@ -229,10 +238,14 @@ class Accounts:
         )
 
         def make_stretch() -> Stretch:
-            weights = jnp.where(state.active_mask, 1.0, 0.0)
-            share = jnp.broadcast_to(weights / jnp.sum(weights), (self.rows, self.arms))
-            gap = jnp.broadcast_to((rate / self.agents)[..., None], (*rate.shape, self.rows))
-            return Stretch(state.slot, epoch.end, gap, share, self.agents_by_row)
+            weights, rows = jnp.where(state.active_mask, 1.0, 0.0), self.rows.playing
+            share = jnp.broadcast_to(weights / jnp.sum(weights), (rows, self.arms))
+            gap = jnp.broadcast_to((rate / self.agents)[..., None], (*rate.shape, rows))
+
+            def average(own_gaps: Reals) -> Reals:
+                return arrays.padded_sum(arrays.rounded(share * own_gaps).T)
+
+            return self._make_stretch(state.slot, epoch.end, gap, share, average)
 
         return state._replace(
             slot=epoch.end,
@@ -258,14 +271,33 @@ class Accounts:
             rounds=rounds,
         )
         regret = grow(rate, slot, end, self.ends)
-        share = jax.nn.one_hot(play, self.arms, dtype=jnp.float64)
-        stretch = Stretch(slot, end, gap, share, self.agents_by_row)
+
+        def make_stretch() -> Stretch:
+            share = jax.nn.one_hot(play, self.arms, dtype=jnp.float64)
+            agent, arm = jnp.arange(len(play)), jnp.minimum(play, self.arms - 1)
+            return self._make_stretch(slot, end, gap, share, lambda own: own[agent, arm])
+
         return state._replace(
             slot=end,
             regret=state.regret + regret,
             waiting_regret=state.waiting_regret + regret,
-            accumulators=self._accumulate(state, lambda: stretch),
+            accumulators=self._accumulate(state, make_stretch),
         ), line
+
+    def _make_stretch(
+        self,
+        slot: Integer,
+        end: Integer,
+        gap: Reals,
+        share: PerRowArm,
+        select: Callable[[Reals], PerAgent],
+    ) -> Stretch:
+        """Returns a stretch of slots; ``select`` as in `read_own_gaps`."""
+        agents = self.agents_by_row
+        own_gap = read_own_gaps(self.own_gaps, gap, select)
+        plays_alike = self.rows.playing < self.rows.own
+        excess = self.excess if plays_alike else sum_excess(own_gap, gap, agents)
+        return Stretch(slot, end, gap, share, agents, own_gap, excess)
 
     def _accumulate(
         self, state: RunState, make_stretch: Callable[[], Stretch]
@@ -297,9 +329,10 @@ class Accounts:
 
         def make_stretch() -> Stretch:
             share = jax.nn.one_hot(state.best_arm, arms, dtype=jnp.float64)
-            share = jnp.broadcast_to(share, (self.rows, arms))
-            by_row = jnp.broadcast_to(gap[..., None], (*gap.shape, self.rows))
-            return Stretch(state.slot, self.horizon, by_row, share, self.agents_by_row)
+            share = jnp.broadcast_to(share, (self.rows.playing, arms))
+            by_row = jnp.broadcast_to(gap[..., None], (*gap.shape, self.rows.playing))
+            arm, stop = state.best_arm, self.horizon
+            return self._make_stretch(state.slot, stop, by_row, share, lambda own: own[:, arm])
 
         accumulators = self._accumulate(state, make_stretch)
         mean_gap = state.gap_sum / state.active.astype(jnp.float64)
@@ -322,7 +355,7 @@ class Accounts:
             agents_worse=jnp.where(has_decided & (gap > 0.0), self.agents, 0.0).astype(jnp.int32),
             final_gap=jnp.where(has_decided, gap, mean_gap),
             accumulator_values=finish_accumulators(
-                self.accumulators, accumulators, self.rows, arms, len(self.grid)
+                self.accumulators, accumulators, self.rows, arms, len(self.grid), self.own_gaps
             ),
         )
 

@@ -66,10 +66,13 @@ def _print_algorithms() -> None:
 
 
 def _print_outputs() -> None:
-    from fmab_jax.parts.outputs import OUTPUTS, STANDARD, Reduce
+    from fmab_jax.parts.outputs import OUTPUTS, STANDARD, WHERE_AGENTS_DIFFER, Reduce
 
     rows = []
-    optional_rows = [(output, f"--outputs {output.name}") for output in OUTPUTS.by_name().values()]
+    optional_rows = [
+        (output, "where agents differ; " * (output in WHERE_AGENTS_DIFFER) + f"--outputs {name}")
+        for name, output in OUTPUTS.by_name().items()
+    ]
     for output, when in [*((output, "always") for output in STANDARD), *optional_rows]:
         over = ", ".join(("seed", *output.dims))
         if isinstance(output, Reduce):

@@ -34,7 +34,11 @@ def split_agents(
             lambda x: lax.dynamic_slice_in_dim(x, row, 1) if len(x) > 1 else x,
             (instance.means, instance.parameters, segments and segments.parameters),
         )
+        own_gaps = instance.own_gaps
+        if own_gaps is not None:
+            own_gaps = lax.dynamic_slice_in_dim(own_gaps, row, 1, axis=own_gaps.ndim - 2)
         local_instance = instance._replace(
+            own_gaps=own_gaps,
             means=means,
             parameters=parameters,
             segments=segments and segments._replace(parameters=by_segment),

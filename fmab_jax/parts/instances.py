@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,7 +19,16 @@ from fmab_jax.parts.worlds.world import World
 from fmab_jax.sampling import arrays, keys, normal
 from fmab_jax.sampling.loops import store_once
 from fmab_jax.sampling.segments import Ends, Segments
-from fmab_jax.sampling.shapes import STATIC, Integer, PerArm, PerRowArm, Scalar
+from fmab_jax.sampling.shapes import (
+    STATIC,
+    Integer,
+    PerAgent,
+    PerArm,
+    PerRow,
+    PerRowArm,
+    Reals,
+    Scalar,
+)
 
 # Averaging over agents leaves rounding errors of this order, so closer means are equal.
 TIE = 1e-12
@@ -37,6 +46,8 @@ class Instance(NamedTuple):
         segments: The segments of a world; None where means do not change.
         contexts: The contexts of a world, or None. With contexts all means and gaps above are NaN,
             and there are no parameters.
+        own_gaps: [row, arm] best own mean of an agent minus the arm's; [segment, row, arm] if means
+            change. None where agents share their means.
     """
 
     means: PerRowArm
@@ -45,6 +56,7 @@ class Instance(NamedTuple):
     parameters: tuple[Array, ...]
     segments: Segments | None = None
     contexts: Contexts | None = None
+    own_gaps: Reals | None = None
 
 
 @jax.tree_util.register_dataclass
@@ -94,10 +106,17 @@ class BoundProblem:
         if self.kind in ("fixed", "estimates", "ratings"):
             means, parameters = self._fixed(key, agents)
             total = arrays.padded_sum(means)
-            return Instance(means, *_gaps(total if self.rows == 1 else total / agents), parameters)
-        global_means = self._sample_global_means(key)
-        means = self._expand_means(key, global_means, agents)
-        return Instance(means, *_gaps(global_means), self._parameters(means))
+            global_means = total if self.rows == 1 else total / agents
+        else:
+            global_means = self._sample_global_means(key)
+            means = self._expand_means(key, global_means, agents)
+            parameters = self._parameters(means)
+        own_gaps = self._find_own_gaps(means)
+        return Instance(means, *_gaps(global_means), parameters, own_gaps=own_gaps)
+
+    def _find_own_gaps(self, means: PerRowArm) -> PerRowArm | None:
+        """Returns the gaps of each agent to its own best arm; None where agents share means."""
+        return None if self.rows == 1 else _find_gaps(means)
 
     @property
     def segments(self) -> int:
@@ -133,12 +152,15 @@ class BoundProblem:
         _, ends, segment_means = self.draw_world(key, horizon)
         ends = jnp.clip(ends, 0, horizon).at[-1].set(horizon)
 
-        def expand_segment(global_means: PerArm) -> tuple[Array, Array, tuple[Array, ...]]:
+        def expand_segment(
+            global_means: PerArm,
+        ) -> tuple[Array, Array, tuple[Array, ...], Array | None]:
             # The differences between agents stay, as far as means in [0, 1] allow.
             means = self._expand_means(key, global_means, agents)
-            return means, _gaps(global_means)[0], self._parameters(means)
+            own_gaps = self._find_own_gaps(means)
+            return means, _gaps(global_means)[0], self._parameters(means), own_gaps
 
-        means, gaps, parameters = jax.vmap(expand_segment)(segment_means)
+        means, gaps, parameters, own_gaps = jax.vmap(expand_segment)(segment_means)
         last_parameters = tuple(x[-1] for x in parameters)
         # [segment, row, arm] -> [row, segment, arm]
         parameters_by_row = tuple(jnp.moveaxis(x, 0, 1) for x in parameters)
@@ -148,6 +170,7 @@ class BoundProblem:
             smallest_gap=jnp.full((), jnp.nan),
             parameters=last_parameters,
             segments=Segments(ends, gaps, parameters_by_row),
+            own_gaps=own_gaps,
         )
 
     def _fixed(self, key: Array, agents: Scalar) -> tuple[Array, tuple[Array, ...]]:
@@ -222,8 +245,46 @@ class BoundProblem:
         return jnp.where(exists, jnp.clip(global_means[None, :] + shift, 0.0, 1.0), 0.0)
 
 
+def read_own_gaps(own_gaps: Reals | None, gap: Reals, select: Callable[[Reals], PerAgent]) -> Reals:
+    """Returns the gap of each agent's play to its own best arm.
+
+    Args:
+        own_gaps: `Instance.own_gaps`.
+        gap: [row] or [segment, row] gap of the play; the result where agents share their means.
+        select: Maps own gaps [row, arm] to those of the play.
+    """
+    if own_gaps is None:
+        return gap
+    return jax.vmap(select)(own_gaps) if own_gaps.ndim > 2 else select(own_gaps)
+
+
+def find_common_excess(own_gaps: Reals | None, gaps: Reals) -> Reals:
+    """Returns `Stretch.excess` of agents that play alike, which no arm changes.
+
+    Args:
+        own_gaps: `Instance.own_gaps`.
+        gaps: [arm] or [segment, arm] gaps of the arms.
+    """
+    if own_gaps is None:
+        return jnp.zeros(gaps.shape[:-1])
+    if own_gaps.ndim > 2:
+        return jax.vmap(find_common_excess)(own_gaps, gaps)
+    return arrays.sum_in_turn(own_gaps[:, jnp.argmin(gaps)])
+
+
+def sum_excess(own_gap: Reals, gap: Reals, agents: PerRow) -> Reals:
+    """Returns `Stretch.excess` from both gaps of each agent's play, the last axis."""
+    excess = arrays.rounded(agents * (own_gap - gap))
+    return arrays.sum_in_turn(jnp.moveaxis(excess, -1, 0))
+
+
+def _find_gaps(means: Reals) -> Reals:
+    """Returns the gaps of arms, the last axis; ties are 0."""
+    gaps = jnp.max(means, axis=-1, keepdims=True) - means
+    return jnp.where(gaps < TIE, 0.0, gaps)
+
+
 def _gaps(global_means: PerArm) -> tuple[Array, Array]:
-    gaps = jnp.max(global_means) - global_means
-    gaps = jnp.where(gaps < TIE, 0.0, gaps)
+    gaps = _find_gaps(global_means)
     smallest = jnp.min(jnp.where(gaps > 0.0, gaps, 1.0))
     return gaps, smallest

@@ -19,6 +19,7 @@ from fmab_jax.errors import check_frozen_class, count, flag, format_quantity, re
 from fmab_jax.parts.exchanges import Exchange
 from fmab_jax.parts.instances import BoundProblem
 from fmab_jax.parts.outputs import Output
+from fmab_jax.parts.outputs.output import Rows
 from fmab_jax.parts.per_agent import check_lengths
 from fmab_jax.parts.trials import Trial
 from fmab_jax.parts.worlds import ContextualWorld
@@ -98,6 +99,13 @@ class Config(NamedTuple):
         shapes = tuple((np.shape(x), np.asarray(x).dtype.str) for x in arrays)
         return Program(structure, shapes, self.fast_compile)
 
+    def with_outputs(self, outputs: tuple[Output, ...]) -> Config:
+        """Returns the configuration with these outputs in addition to the standard ones."""
+        title = self.algorithm.title or self.algorithm.name
+        with promises.refuse_errors(type(self.algorithm)):
+            trial = attach_accumulators(self.trial, outputs, title)
+        return self._replace(trial=trial, outputs=outputs)
+
     @property
     def elements(self) -> int:
         """Number of (agent, arm) elements in the loop's state of one seed."""
@@ -130,9 +138,12 @@ class Config(NamedTuple):
     def accumulator_bytes(self) -> int:
         """Bytes of one seed's accumulators in the loop."""
         rows = self.trial.accumulator_rows
-        sizes = {"agent": rows, "time": len(self.grid), "arm": self.problem.arms}
-        accumulators = collect_accumulators(self.outputs)
-        return sum(8 * math.prod(sizes[dim] for dim in total.dims) for total in accumulators)
+        own_rows = rows if self.problem.homogeneous else max(rows, self.bound.rows)
+        sizes = {"time": len(self.grid), "arm": self.problem.arms}
+        return sum(
+            8 * math.prod((sizes | {"agent": Rows(rows, own_rows).count(x)})[dim] for dim in x.dims)
+            for x in collect_accumulators(self.outputs)
+        )
 
     @property
     def costs(self) -> schema.Costs:

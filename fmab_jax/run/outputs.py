@@ -20,6 +20,7 @@ from fmab_jax.parts.outputs import (
     OF_RESULTS,
     OUTPUTS,
     STANDARD,
+    WHERE_AGENTS_DIFFER,
     Accumulator,
     Output,
     Record,
@@ -27,10 +28,13 @@ from fmab_jax.parts.outputs import (
 )
 from fmab_jax.parts.plugins import code_digest
 from fmab_jax.parts.trials import Trial
+from fmab_jax.records.problem import Problem
 from fmab_jax.run import promises, schema
 from fmab_jax.run.reductions import Facts, check_initial_state, find_close, read_numbers
 
 _NAME_WANTED = "a short plain name that no other variable has, nor a column of a table"
+# Values of more agents would be most of a result, and come on request.
+_MOST_AGENTS = 1000
 # Suffixes of variables that tables and summaries derive.
 _ENDINGS = ("lower", "upper", "mean", "variance", "covariance", "quantile", "histogram")
 
@@ -52,6 +56,9 @@ RESULT_NAMES: frozenset[str] = frozenset(
 )
 """Names of dimensions, variables and columns of results and their tables. Columns of meters also
 begin with "links_"."""
+AGENT_NAMES = {output.name for output in WHERE_AGENTS_DIFFER}
+AGENT_NAMES |= derive_names(AGENT_NAMES)
+"""Names of variables and columns of results in which agents differ."""
 # Names of columns, parameters and records; an axis may have them.
 _RESERVED_NAMES = {
     *("algorithm", "problem", "leak", "rounds", "interval", "percent", "lost", "worse", "arm"),
@@ -92,6 +99,23 @@ def resolve(requests: object) -> tuple[Output, ...]:
     _check_names(outputs)
     # Sorted, so that the order of requests does not change the study.
     return tuple(sorted(outputs, key=lambda output: output.name))
+
+
+def add_defaults(
+    requests: Sequence[Output], pairs: Sequence[tuple[Trial, Problem]]
+) -> tuple[Output, ...]:
+    """Returns requested outputs and those by default, in the order of their names.
+
+    Args:
+        requests: The outputs that `resolve` returned.
+        pairs: Trial and problem of all configurations of a study.
+    """
+    differ = any(not problem.homogeneous for _, problem in pairs)
+    are_few = all(problem.agents <= _MOST_AGENTS for _, problem in pairs)
+    if not (differ and are_few and all(trial.accumulates for trial, _ in pairs)):
+        return tuple(requests)
+    outputs = {output.name: output for output in (*requests, *WHERE_AGENTS_DIFFER)}
+    return tuple(outputs[name] for name in sorted(outputs))
 
 
 def _check_names(outputs: Sequence[Output]) -> None:

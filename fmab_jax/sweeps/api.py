@@ -18,6 +18,7 @@ from fmab_jax.parameters import UNSET, parameters_of
 from fmab_jax.parts.plugins import plugin_sources
 from fmab_jax.records.problem import Problem
 from fmab_jax.run.configs import MAX_HORIZON, check_types
+from fmab_jax.run.outputs import to_study
 from fmab_jax.sampling.shapes import Record
 from fmab_jax.sweeps import study_file
 from fmab_jax.sweeps.fields import FIELDS
@@ -168,6 +169,8 @@ class Study(Design):
 
     def _build_document(self) -> Record:
         description = self.describe()
+        description.pop("outputs", None)
+        description |= to_study(self.extra_outputs)
         if self.files:
             description["problem"] = RANDOM_PROBLEM
         seeds = () if self.seed_list is None else self.seed_list

@@ -76,7 +76,7 @@ def run(
         _check_study(study, versions["platform"], path)
         layout = Layout(study, versions["platform"], chunk, worker)
         header = build_header(study, versions)
-        computed_cells = Results(header, Memory(), [], study.outputs)
+        computed_cells = Results(header, Memory(), [], study.all_outputs)
         if path is not None:
             open_existing(path, computed_cells, changes, is_alone=worker is None)
             for folder_path in (path, path / "chunks"):
@@ -114,7 +114,7 @@ def run(
 def outline(study: Design) -> xr.Dataset:
     """Returns the result of a study without any seed: its parameters, meters and columns."""
     return results.dataset(
-        Results(build_header(study, {}), Memory(), [], study.outputs), "", partial=True
+        Results(build_header(study, {}), Memory(), [], study.all_outputs), "", partial=True
     )
 
 

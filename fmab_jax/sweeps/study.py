@@ -25,7 +25,7 @@ from fmab_jax.errors import did_you_mean, flag, refuse
 from fmab_jax.parameters import UNSET, VIEWS, Parameter, parameters_of
 from fmab_jax.parts.exchanges import Exchange
 from fmab_jax.parts.mechanisms import Mechanism
-from fmab_jax.parts.outputs import Reduce
+from fmab_jax.parts.outputs import Output, Reduce
 from fmab_jax.parts.plugins import code_of
 from fmab_jax.parts.worlds.world_checks import check_world
 from fmab_jax.records.problem import Problem, RandomMeans
@@ -157,9 +157,23 @@ class Design(StudyFields):
         near = max(sizes) <= _MAX_PADDING * min(sizes)
         # A single number of agents needs no padding.
         padding = {n: pad_agents(max(sizes) if near else n) for n in sizes if len(sizes) > 1}
-        points = tuple(self._point(*cell, padding.get(cell[1].agents)) for cell in cells)
-        self._check_worlds([point.config for point in points])
+        configs = [self._bind(*cell, padding.get(cell[1].agents)) for cell in cells]
+        outputs = record.add_defaults(self.outputs, [(x.trial, x.problem) for x in configs])
+        points = tuple(self._point(config.with_outputs(outputs)) for config in configs)
+        self._check_worlds(configs)
         return points
+
+    @property
+    def all_outputs(self) -> tuple[Output, ...]:
+        """The requested outputs, and those by default where agents differ."""
+        return self.points[0].config.outputs
+
+    @property
+    def extra_outputs(self) -> tuple[Output, ...]:
+        """The requested outputs that do not come by default."""
+        pairs = [(point.config.trial, point.config.problem) for point in self.points]
+        defaults = record.add_defaults((), pairs)
+        return tuple(output for output in self.outputs if output not in defaults)
 
     def _sweeps_pure_noise(self) -> bool:
         """Returns whether some swept laws of noise have a pure epsilon: they have no delta."""
@@ -211,15 +225,15 @@ class Design(StudyFields):
             "axes": [axis.name for axis in self.axes],
             **fields,
             **({} if self.seed_list is None else {"listed": self._seeds}),
-            **record.to_study(self.outputs),
+            **record.to_study(self.all_outputs),
         }
 
-    def _point(
+    def _bind(
         self, algorithm: Algorithm, problem: Problem, horizon: int, padded_agents: int | None
-    ) -> Point:
+    ) -> Config:
         # A program that compiles fast saves more time than it costs where trials are few.
         is_brief = self.until is None and self.seeds * math.prod(self.shape) <= FEW_TRIALS
-        config = bind(
+        return bind(
             algorithm,
             problem,
             horizon,
@@ -230,6 +244,9 @@ class Design(StudyFields):
             fast_compile=is_brief if self.fast_compile is None else self.fast_compile,
             outputs=self.outputs,
         )
+
+    def _point(self, config: Config) -> Point:
+        algorithm, problem = config.algorithm, config.problem
         parts = {name: getattr(problem, name) for name in ("rewards", "world", "presence")}
         description = {
             **algorithm.describe(),
@@ -241,7 +258,7 @@ class Design(StudyFields):
             "sum_agents": self.sum_agents,
             # A user's algorithm may change its exchange without changing its description.
             "exchange": _describe_exchange(config.exchange),
-            **record.to_study(self.outputs),
+            **record.to_study(config.outputs),
         }
         return Point(description, _hash(description), config)
 

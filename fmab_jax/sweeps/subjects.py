@@ -24,7 +24,7 @@ from fmab_jax.parameters import (
     parameters_of,
 )
 from fmab_jax.records.problem import Problem, RandomMeans
-from fmab_jax.run.outputs import RESULT_NAMES
+from fmab_jax.run.outputs import AGENT_NAMES, RESULT_NAMES
 from fmab_jax.sampling.shapes import Record
 
 MAX_CONFIGS = 100_000
@@ -151,7 +151,7 @@ def axis_of(name: str, value: object, parameter: Parameter) -> Axis | None:
     if length(value) > MAX_CONFIGS:
         remedy = f"sweep fewer values of {name}"
         refuse("configurations", length(value), f"at most {MAX_CONFIGS:,}", remedy)
-    if name in RESULT_NAMES or name.startswith("links_"):
+    if name in RESULT_NAMES | AGENT_NAMES or name.startswith("links_"):
         refuse(name, value, "left out", "it is a name of results: rename the parameter")
     values = tuple(map(parameter.check, value.values() if isinstance(value, Mapping) else value))
     labels = [*map(str, value)] if has_labels else [kind.label(item) for item in values]

@@ -25,12 +25,13 @@ from fmab_jax.algorithms.families.slots import Params as Params
 from fmab_jax.algorithms.families.slots import State, pick
 from fmab_jax.parts import alone, exchanges
 from fmab_jax.parts.exchanges import Exchange
-from fmab_jax.parts.instances import Instance
+from fmab_jax.parts.instances import Instance, find_common_excess, read_own_gaps, sum_excess
 from fmab_jax.parts.outputs.output import (
     Accumulator,
     Stretch,
     accumulate,
     accumulate_segments,
+    count_rows,
     finish_accumulators,
     start_accumulators,
 )
@@ -264,6 +265,7 @@ class _EpisodeLoop(NamedTuple):
     def run(self) -> Outcome:
         """Plays all episodes."""
         trial, gaps = self.trial, self.instance.gaps
+        rows = count_rows(1, self.instance.own_gaps)
         run = lax.while_loop(lambda run: run.slot < self.last, self.play, self.play_first())
         arm = checked("commit", trial.algorithm.commit(run.state), (), "iu").astype(jnp.int32)
         gap = gaps.at[arm].get(mode="clip")
@@ -282,7 +284,12 @@ class _EpisodeLoop(NamedTuple):
             agents_worse=jnp.where(gap > 0.0, whole, 0),
             final_gap=gap,
             accumulator_values=finish_accumulators(
-                trial.accumulators, run.accumulators, 1, len(gaps), len(self.grid)
+                trial.accumulators,
+                run.accumulators,
+                rows,
+                len(gaps),
+                len(self.grid),
+                self.instance.own_gaps,
             ),
         )
 
@@ -302,16 +309,17 @@ class _EpisodeLoop(NamedTuple):
         after = trial.algorithm.learn(state, pulls, *draws, self.describe(1, 0), trial.params)
         whole = until == arms
         rounds = (whole & trial.shared).astype(jnp.int32)
-        accumulators = start_accumulators(trial.accumulators, 1, arms, grid)
+        rows = count_rows(1, self.instance.own_gaps)
+        accumulators = start_accumulators(trial.accumulators, rows, arms, grid)
         if trial.accumulators:
 
             def add_slot(
                 accumulators: tuple[object, ...], arm: Array
             ) -> tuple[tuple[object, ...], None]:
                 slot = jnp.minimum(arm.astype(jnp.int64), until)
-                stretch = partial(
-                    self.make_stretch, slot, jnp.minimum(slot + 1, until), arm, gaps[arm]
-                )
+                segment = None if self.instance.segments is None else self.find_segments(arm)
+                stop = jnp.minimum(slot + 1, until)
+                stretch = partial(self.make_stretch, slot, stop, arm, gaps[arm], segment)
                 return accumulate(trial.accumulators, accumulators, stretch, grid), None
 
             accumulators, _ = lax.scan(add_slot, accumulators, jnp.arange(arms, dtype=jnp.int32))
@@ -372,10 +380,23 @@ class _EpisodeLoop(NamedTuple):
             ),
         )
 
-    def make_stretch(self, slot: Array, until: Array, arm: Array, gap: Array) -> Stretch:
-        """Returns the stretch of slots in which one arm is played."""
+    def make_stretch(
+        self, slot: Array, until: Array, arm: Array, gap: Array, segment: Array | None = None
+    ) -> Stretch:
+        """Returns the stretch of slots in which one arm is played, in all segments or in one."""
         share = jax.nn.one_hot(arm, len(self.instance.gaps), dtype=jnp.float64)
-        return Stretch(slot, until, gap[..., None], share[None], self.sharing[None])
+        own_gaps, gap, agents = self.instance.own_gaps, gap[..., None], self.sharing[None]
+        gaps = self.instance.gaps
+        if self.instance.segments is not None:
+            gaps = self.instance.segments.gaps
+        if segment is not None:
+            gaps, own_gaps = gaps[segment], None if own_gaps is None else own_gaps[segment]
+        own_gap = read_own_gaps(own_gaps, gap, lambda own: own.at[:, arm].get(mode="clip"))
+        excess = sum_excess(own_gap, gap, agents)
+        if own_gap.shape != gap.shape:
+            excess = find_common_excess(own_gaps, gaps)
+        place = 0 if segment is None else segment
+        return Stretch(slot, until, gap, share[None], agents, own_gap, excess, place)
 
     def describe(self, number: Integer | int, slot: Integer | int) -> Episode:
         """Returns the view of an episode in the algorithm's functions."""

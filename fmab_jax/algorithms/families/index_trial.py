@@ -12,11 +12,12 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from fmab_jax.algorithms.families.slots import Params, Slot, State, at, pick
-from fmab_jax.parts.instances import Instance
+from fmab_jax.parts.instances import Instance, find_common_excess, read_own_gaps, sum_excess
 from fmab_jax.parts.outputs.output import (
     Accumulator,
     Stretch,
-    accumulate,
+    accumulate_slots,
+    count_rows,
     finish_accumulators,
     start_accumulators,
 )
@@ -147,7 +148,8 @@ class _SlotLoop(NamedTuple):
             contexts = jnp.zeros((trial.rows, arms, self.instance.contexts.world.dimension))
         start = self.slot(jnp.int64(0), _CHOOSING, contexts)
         state = trial.algorithm.init(trial.rows, arms, start, trial.params)
-        accumulators = start_accumulators(trial.accumulators, trial.rows, arms, self.grid)
+        rows = count_rows(trial.rows, self.instance.own_gaps)
+        accumulators = start_accumulators(trial.accumulators, rows, arms, self.grid)
         counts = jnp.int32(0), blank, blank.astype(jnp.int32)
         run = _BlockState(state, jnp.float64(0.0), *counts, accumulators)
         if trial.counts_messages:
@@ -263,19 +265,25 @@ class _SlotLoop(NamedTuple):
             if trial.shared
             else _mask_agents(trial).astype(jnp.float64)
         )
-        all_arms = jnp.arange(len(self.instance.gaps), dtype=arms.dtype)
+        instance = self.instance
+        all_arms = jnp.arange(len(instance.gaps), dtype=arms.dtype)
 
-        def add_slot(
-            accumulators: tuple[object, ...], inputs: tuple[Array, Array, Array]
-        ) -> tuple[tuple[object, ...], None]:
-            slot, arm, gap = inputs
+        def make_stretch(slot: Integer, arm: Array, gap: PerRow) -> Stretch:
             start, stop = (jnp.minimum(x, trial.horizon) for x in (slot, slot + 1))
             share = jnp.where(arm[:, None] == all_arms[None, :], 1.0, 0.0)
-            stretch = Stretch(start, stop, gap, share, real)
-            return accumulate(trial.accumulators, accumulators, lambda: stretch, grid), None
+            all_gaps, own_gaps, segment = instance.gaps, instance.own_gaps, jnp.int32(0)
+            if instance.segments is not None and own_gaps is not None:
+                segment = find_segment(instance.segments.ends, slot + 1)
+                all_gaps, own_gaps = instance.segments.gaps[segment], own_gaps[segment]
+            agent = jnp.arange(0 if own_gaps is None else len(own_gaps))
+            own_gap = read_own_gaps(own_gaps, gap, lambda own: own[agent, arm])
+            excess = sum_excess(own_gap, gap, real)
+            if own_gap.shape != gap.shape:
+                excess = find_common_excess(own_gaps, all_gaps)
+            return Stretch(start, stop, gap, share, real, own_gap, excess, segment)
 
-        slots = before + jnp.arange(_BLOCK, dtype=jnp.int64)
-        return lax.scan(add_slot, accumulators, (slots, arms, gaps))[0]
+        slots = before + jnp.arange(_BLOCK, dtype=jnp.int64), arms, gaps
+        return accumulate_slots(trial.accumulators, accumulators, make_stretch, slots, grid)
 
     def play_slot(self, state: State, number: Integer) -> tuple[State, tuple[PyTree, ...]]:
         """Plays a slot.
@@ -389,6 +397,7 @@ def _mask_agents(trial: IndexTrial) -> Bool[Array, " agent"]:
 
 def _build_outcome(trial: IndexTrial, instance: Instance, run: _BlockState) -> Outcome:
     shape = trial.rows, instance.gaps.shape[0]
+    rows = count_rows(trial.rows, instance.own_gaps)
     reports = run.rounds.astype(jnp.int64) if run.messages is None else run.messages
     outcome = Outcome(
         regret=run.regret_curve,
@@ -402,7 +411,12 @@ def _build_outcome(trial: IndexTrial, instance: Instance, run: _BlockState) -> O
         agents_worse=None,
         final_gap=None,
         accumulator_values=finish_accumulators(
-            trial.accumulators, run.accumulators, *shape, len(run.regret_curve)
+            trial.accumulators,
+            run.accumulators,
+            rows,
+            shape[1],
+            len(run.regret_curve),
+            instance.own_gaps,
         ),
         messages_by=run.messages_curve,
     )

@@ -17,7 +17,16 @@ from fmab_jax.errors import Refusal, flag, real, refuse
 from fmab_jax.parts.plugins import errors_as
 from fmab_jax.sampling.scope import package_settings
 from fmab_jax.sampling.segments import Ends
-from fmab_jax.sampling.shapes import Grid, Integer, PerRow, PerRowArm, PyTree, Reals
+from fmab_jax.sampling.shapes import (
+    Grid,
+    Integer,
+    PerAgent,
+    PerRow,
+    PerRowArm,
+    PyTree,
+    Reals,
+    Scalar,
+)
 
 PROMISE = (
     "An accumulator starts as arrays, keeps their shapes and types, and ends in real numbers over "
@@ -35,9 +44,14 @@ class Stretch(NamedTuple):
     Attributes:
         start: The slot before the stretch.
         stop: Its last slot.
-        gap: Regret per slot of an agent of a row.
+        gap: Regret per slot of an agent of a row, against the arm that is best on average.
         share: Share of the slots in which an agent of a row plays each arm.
         agents: Number of agents of a row; 0 for padding.
+        own_gap: Regret per slot of each agent against its own best arm, a row for each agent where
+            their means differ; otherwise it is ``gap``.
+        excess: How much more regret per slot all agents have against their own best arms than
+            against the arm that is best on average; exactly 0 where they share their means.
+        segment: Which segment the slots lie in, if means change.
     """
 
     start: Integer
@@ -45,6 +59,9 @@ class Stretch(NamedTuple):
     gap: PerRow
     share: PerRowArm
     agents: PerRow
+    own_gap: PerAgent
+    excess: Scalar
+    segment: Integer | int = 0
 
 
 class Accumulator(NamedTuple):
@@ -61,13 +78,20 @@ class Accumulator(NamedTuple):
         add: Maps the state, a stretch and the recorded slots to the state after the stretch.
         end: Maps the state at the horizon to the value, with a row for each row of the stretches if
             it is by agent; by default the state itself.
+        reads_own: Whether it is by agent and reads ``own_gap``. Then each agent has a row where
+            means differ, ``start`` gets `Rows` in place of a number, and ``end`` gets the state and
+            `Instance.own_gaps`.
+        add_slots: Maps the state, single slots as stretches with a leading slot axis, and the
+            recorded slots to the state after them, faster than ``add`` and to the same bits.
     """
 
     name: str
     dims: tuple[str, ...]
-    start: Callable[[int, int, Array], PyTree]
+    start: Callable[[Any, int, Array], PyTree]
     add: Callable[[PyTree, Stretch, Array], PyTree]
-    end: Callable[[PyTree], Reals] = lambda total: total
+    end: Callable[..., Reals] = lambda total: total
+    reads_own: bool = False
+    add_slots: Callable[[PyTree, Stretch, Array], PyTree] | None = None
 
     @property
     def by_agent(self) -> bool:
@@ -75,11 +99,39 @@ class Accumulator(NamedTuple):
         return "agent" in self.dims
 
 
+class Rows(NamedTuple):
+    """Numbers of rows of accumulators.
+
+    Attributes:
+        playing: Rows of agents that may play differently.
+        own: Rows of agents that play differently or have other means.
+        segments: Segments in which means differ.
+    """
+
+    playing: int
+    own: int
+    segments: int = 1
+
+    def count(self, accumulator: Accumulator) -> int:
+        """Returns the rows of the value of an accumulator by agent."""
+        return self.own if accumulator.reads_own else self.playing
+
+
+def count_rows(playing: int, own_gaps: Reals | None) -> Rows:
+    """Returns the rows of accumulators, from `Instance.own_gaps`."""
+    if own_gaps is None:
+        return Rows(playing, playing)
+    return Rows(playing, own_gaps.shape[-2], own_gaps.shape[0] if own_gaps.ndim > 2 else 1)
+
+
 def start_accumulators(
-    accumulators: tuple[Accumulator, ...], rows: int, arms: int, grid: Grid
+    accumulators: tuple[Accumulator, ...], rows: Rows, arms: int, grid: Grid
 ) -> tuple[PyTree, ...]:
     """Returns the state of each accumulator at slot 0."""
-    return tuple(_call(accumulator, "start", rows, arms, grid) for accumulator in accumulators)
+    counts = [rows if x.reads_own else rows.playing for x in accumulators]
+    return tuple(
+        _call(x, "start", n, arms, grid) for x, n in zip(accumulators, counts, strict=True)
+    )
 
 
 def _call(accumulator: Accumulator, function: str, *args: PyTree) -> PyTree:
@@ -137,35 +189,72 @@ def accumulate_segments(
     grid: Grid,
     ends: Ends | None,
 ) -> tuple[PyTree, ...]:
-    """Returns as `accumulate`, for a stretch over segments, in which ``gap`` is [segment, row]."""
+    """Returns as `accumulate`, for a stretch whose gaps have a leading segment axis."""
     if ends is None or not accumulators:
         return accumulate(accumulators, states, stretch, grid)
     whole = stretch()
 
     def add_part(
-        states: tuple[PyTree, ...], part: tuple[Array, ...]
+        states: tuple[PyTree, ...], part: tuple[Array, Array, dict[str, Array]]
     ) -> tuple[tuple[PyTree, ...], None]:
-        begin, end, gap = part
+        begin, end, fields = part
         start, stop = (jnp.clip(slot, begin, end) for slot in (whole.start, whole.stop))
-        now = whole._replace(start=start, stop=stop, gap=gap)
+        now = whole._replace(start=start, stop=stop, **fields)
         return accumulate(accumulators, states, lambda: now, grid), None
 
     begins = jnp.concatenate([jnp.zeros_like(ends[:1]), ends[:-1]])
-    return jax.lax.scan(add_part, states, (begins, ends, whole.gap))[0]
+    fields = {name: getattr(whole, name) for name in ("gap", "own_gap", "excess")}
+    fields["segment"] = jnp.arange(len(ends))
+    return jax.lax.scan(add_part, states, (begins, ends, fields))[0]
+
+
+def accumulate_slots(
+    accumulators: tuple[Accumulator, ...],
+    states: tuple[PyTree, ...],
+    stretch: Callable[..., Stretch],
+    slots: tuple[Array, ...],
+    grid: Grid,
+) -> tuple[PyTree, ...]:
+    """Returns the states after several single slots.
+
+    Args:
+        accumulators: As in `accumulate`, as are ``states`` and ``grid``.
+        states: The states before.
+        stretch: Maps a slot of ``slots`` to its stretch.
+        slots: What a stretch follows from, each with a leading slot axis.
+        grid: Recorded slots.
+    """
+
+    def add_slots(accumulator: Accumulator, state: PyTree) -> PyTree:
+        if accumulator.add_slots is not None:
+            return accumulator.add_slots(state, jax.vmap(stretch)(*slots), grid)
+
+        def add_slot(state: PyTree, slot: tuple[Array, ...]) -> tuple[PyTree, None]:
+            (after,) = accumulate((accumulator,), (state,), lambda: stretch(*slot), grid)
+            return after, None
+
+        return jax.lax.scan(add_slot, state, slots)[0]
+
+    return tuple(map(add_slots, accumulators, states))
 
 
 def finish_accumulators(
     accumulators: tuple[Accumulator, ...],
     states: tuple[PyTree, ...],
-    rows: int,
+    rows: Rows,
     arms: int,
     points: int,
+    own_gaps: Reals | None = None,
 ) -> dict[str, Array] | None:
     """Returns the values of accumulators by name; None if there are none."""
-    sizes = {"agent": rows, "arm": arms, "time": points}
     values = {}
     for accumulator, state in zip(accumulators, states, strict=True):
-        end, shape = _call(accumulator, "end", state), tuple(sizes[dim] for dim in accumulator.dims)
+        sizes = {"agent": rows.count(accumulator), "arm": arms, "time": points}
+        known = (own_gaps,) if accumulator.reads_own else ()
+        end, shape = (
+            _call(accumulator, "end", state, *known),
+            tuple(sizes[dim] for dim in accumulator.dims),
+        )
         if not isinstance(end, jax.Array) or end.shape != shape or end.dtype.kind != "f":
             text = f"{_describe_shapes(end)} in place of float64{shape}, over {accumulator.dims}"
             raise _blame(accumulator, f"end returns {text}")

@@ -1,37 +1,192 @@
-"""Regret of each agent."""
+"""Regret of each agent: against the arm that is best on average, and against its own best arm.
+
+``regret`` is the sum over agents of the first. Personalised papers count the second. Where agents
+share their means both are the same number.
+"""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
+
+import jax
 import jax.numpy as jnp
-from jax import Array
+import numpy as np
+from jax import Array, lax
 
-from fmab_jax.parts.outputs.output import Accumulator, Output, Stretch
+from fmab_jax.parts.outputs.output import Accumulator, Output, Record, Rows, Stretch
 from fmab_jax.sampling import arrays
+from fmab_jax.sampling.shapes import Reals
 
 
-def _start(rows: int, arms: int, grid: Array) -> tuple[Array, Array]:
-    return jnp.zeros(rows), jnp.zeros((rows, *grid.shape))
+def _grow(total: Array, rate: Array, stretch: Stretch, slot: Array) -> Array:
+    """Returns a total at slots of a stretch, the last axis."""
+    # Rounded before the addition, so that fused multiply-adds change no bit.
+    slots = (slot - stretch.start).astype(jnp.float64)
+    return total[..., None] + arrays.rounded(rate[..., None] * slots)
 
 
-def _add(state: tuple[Array, Array], stretch: Stretch, grid: Array) -> tuple[Array, Array]:
-    regret, curves = state
+def _accumulate_rate(
+    name: str, dims: tuple[str, ...], find_rate: Callable[[Stretch], Reals], *, own: bool = False
+) -> Accumulator:
+    """Returns an accumulator of what grows by the same rate in each slot of a stretch.
 
-    def accumulate_until(until: Array) -> Array:
-        # Rounded before the addition, so that fused multiply-adds change no bit.
-        slots = (until - stretch.start).astype(jnp.float64)
-        return arrays.rounded(stretch.gap[:, None] * slots[None, :])
+    Args:
+        name: Its name.
+        dims: "agent" for a rate [row], "time" for the value at each recorded slot.
+        find_rate: Returns the rate of a stretch.
+        own: Whether the rate has a row for each agent whose means differ.
+    """
+    has_curve = "time" in dims
 
-    line = jnp.where(
-        grid[None, :] > stretch.start, regret[:, None] + accumulate_until(grid), curves
-    )
-    return regret + accumulate_until(stretch.stop[None])[:, 0], line
+    def start(rows: Rows | int, arms: int, grid: Array) -> tuple[Array, ...]:
+        count = rows.own if isinstance(rows, Rows) else rows
+        total = jnp.zeros((count,) if "agent" in dims else ())
+        return (total, jnp.zeros((*total.shape, *grid.shape)))[: 1 + has_curve]
+
+    def add(state: tuple[Array, ...], stretch: Stretch, grid: Array) -> tuple[Array, ...]:
+        total, *curves = state
+        rate = find_rate(stretch)
+        lines = (_grow(total, rate, stretch, grid) for _ in curves)
+        curves = [jnp.where(grid > stretch.start, *x) for x in zip(lines, curves, strict=True)]
+        return _grow(total, rate, stretch, stretch.stop[None])[..., 0], *curves
+
+    def add_slots(state: tuple[Array, ...], slots: Stretch, grid: Array) -> tuple[Array, ...]:
+        total, *curves = state
+        zero = jnp.zeros(total.shape)
+        parts = jax.vmap(lambda x: _grow(zero, find_rate(x), x, x.stop[None])[..., 0])(slots)
+        # One after another, to the bits of `add`.
+        totals = jnp.stack([*itertools.accumulate(parts, initial=total)][1:])
+        place = jnp.clip(grid - slots.stop[0], 0, len(totals) - 1)
+        is_within = (grid > slots.start[0]) & (grid <= slots.stop[-1])
+        lines = (jnp.moveaxis(totals[place], 0, -1) for _ in curves)
+        curves = [jnp.where(is_within, *pair) for pair in zip(lines, curves, strict=True)]
+        return totals[-1], *curves
+
+    def end(state: tuple[Array, ...], own_gaps: Reals | None = None) -> Array:
+        return state[-1]
+
+    return Accumulator(name, dims, start, add, end, own, add_slots)
 
 
-def _end(state: tuple[Array, Array]) -> Array:
-    return state[1]
+def _accumulate_own() -> Accumulator:
+    """Returns the accumulator of each agent's regret at T against its own best arm.
+
+    Agents that all play alike spend the same slots on each arm, which are counted for all of them:
+    their own gaps are read once, at the end.
+    """
+    by_rate = _accumulate_rate("", ("agent",), lambda stretch: stretch.own_gap, own=True)
+
+    def plays_alike(state: tuple[Array, ...]) -> bool:
+        return state[0].ndim > 1
+
+    def start(rows: Rows, arms: int, grid: Array) -> tuple[Array, ...]:
+        if rows.playing == rows.own:
+            return by_rate.start(rows, arms, grid)
+        return (jnp.zeros((rows.segments, arms)),)
+
+    def add(state: tuple[Array, ...], stretch: Stretch, grid: Array) -> tuple[Array, ...]:
+        if not plays_alike(state):
+            return by_rate.add(state, stretch, grid)
+        slots = (stretch.stop - stretch.start).astype(jnp.float64)
+        is_here = jnp.arange(len(state[0])) == stretch.segment
+        return (state[0] + jnp.where(is_here[:, None], arrays.rounded(slots * stretch.share), 0.0),)
+
+    def add_slots(state: tuple[Array, ...], slots: Stretch, grid: Array) -> tuple[Array, ...]:
+        if not plays_alike(state) and by_rate.add_slots is not None:
+            return by_rate.add_slots(state, slots, grid)
+        return lax.scan(lambda state, slot: (add(state, slot, grid), None), state, slots)[0]
+
+    def end(state: tuple[Array, ...], own_gaps: Reals | None) -> Array:
+        if not plays_alike(state) or own_gaps is None:
+            return state[0]
+        slots = state[0][:, None, :]
+        parts = arrays.rounded(slots * own_gaps.reshape(len(slots), *own_gaps.shape[-2:]))
+        return arrays.sum_in_turn(arrays.sum_in_turn(jnp.moveaxis(parts, -1, 0)))
+
+    return Accumulator("agent_own_regret", ("agent",), start, add, end, True, add_slots)
 
 
-ACCUMULATOR = Accumulator("regret_by_agent", ("agent", "time"), _start, _add, _end)
+_REGRET = _accumulate_rate("agent_regret", ("agent",), lambda stretch: stretch.gap)
+_OWN = _accumulate_own()
+_CURVES = _accumulate_rate("regret_by_agent", ("agent", "time"), lambda stretch: stretch.gap)
+_OWN_CURVES = _accumulate_rate(
+    "own_regret_by_agent", ("agent", "time"), lambda stretch: stretch.own_gap, own=True
+)
+# The excess, because it is exactly 0 where agents share their means.
+_EXCESS = _accumulate_rate("own_excess", ("time",), lambda stretch: stretch.excess)
+
+
+def _read_own(record: Record) -> np.ndarray:
+    """Returns each agent's regret against its own best arm; a single agent has one best arm."""
+    return record["agent_own_regret" if record.agents > 1 else "agent_regret"]
+
+
+OWN_REGRET = Output(
+    "own_regret",
+    "cumulative regret against own best arms",
+    "reward",
+    lambda record: record["regret"] + record["own_excess"] * (record.agents > 1),
+    ("time",),
+    accumulators=(_EXCESS,),
+)
+"""Summed over agents, as ``regret`` is."""
+
+AGENT_REGRET = Output(
+    "agent_regret",
+    "regret of an agent at T",
+    "reward",
+    lambda record: record["agent_regret"],
+    ("agent",),
+    accumulators=(_REGRET,),
+)
+"""The sum over agents is ``regret`` at T, up to rounding."""
+
+AGENT_OWN_REGRET = Output(
+    "agent_own_regret",
+    "regret of an agent at T against its own best arm",
+    "reward",
+    _read_own,
+    ("agent",),
+    accumulators=(_REGRET, _OWN),
+)
+"""The sum over agents is ``own_regret`` at T, up to rounding."""
+
+LARGEST_REGRET = Output(
+    "largest_regret",
+    "largest regret of an agent at T",
+    "reward",
+    lambda record: record["agent_regret"].max(1),
+    accumulators=(_REGRET,),
+)
+
+LARGEST_OWN_REGRET = Output(
+    "largest_own_regret",
+    "largest regret of an agent at T against its own best arm",
+    "reward",
+    lambda record: _read_own(record).max(1),
+    accumulators=(_REGRET, _OWN),
+)
+
+
+def _compute_fairness(record: Record) -> np.ndarray:
+    """Returns (sum x)^2 / (M sum x^2) over agents; 1 if no agent has regret."""
+    regret = record["agent_regret"]
+    # Relative to the largest, so that squares cannot overflow.
+    largest = regret.max(1, keepdims=True)
+    x = np.divide(regret, largest, out=np.ones_like(regret), where=largest != 0)
+    return np.square(x.sum(1)) / (record.agents * np.square(x).sum(1))
+
+
+FAIRNESS = Output(
+    "fairness",
+    "Jain's index of the agents' regret at T",
+    "1",
+    _compute_fairness,
+    accumulators=(_REGRET,),
+    source="Jain, Chiu and Hawe, DEC TR-301, 1984",
+)
+"""1 if all agents have the same regret, 1 / M if one has it all."""
 
 REGRET_BY_AGENT = Output(
     "regret_by_agent",
@@ -39,6 +194,24 @@ REGRET_BY_AGENT = Output(
     "reward",
     lambda record: record["regret_by_agent"].swapaxes(1, 2),
     ("time", "agent"),
-    accumulators=(ACCUMULATOR,),
+    accumulators=(_CURVES,),
 )
-"""The sum over agents is ``regret``, up to rounding."""
+
+OWN_REGRET_BY_AGENT = Output(
+    "own_regret_by_agent",
+    "cumulative regret of an agent against its own best arm",
+    "reward",
+    lambda record: record["own_regret_by_agent"].swapaxes(1, 2),
+    ("time", "agent"),
+    accumulators=(_OWN_CURVES,),
+)
+
+WHERE_AGENTS_DIFFER = (
+    OWN_REGRET,
+    AGENT_REGRET,
+    AGENT_OWN_REGRET,
+    LARGEST_REGRET,
+    LARGEST_OWN_REGRET,
+    FAIRNESS,
+)
+"""Outputs of every result in which agents differ; curves by agent are large, and on request."""
