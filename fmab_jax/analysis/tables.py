@@ -85,7 +85,7 @@ def table(
           viewer sees, ``trust``, who is trusted with what, and ``open_actions``, whether actions
           have no bound while messages have one;
         * ``regret``, ``rounds_made`` and ``cost``: means over the seeds, each with ``_lower`` and
-          ``_upper`` (Student t), and so are outputs that are a number of each seed;
+          ``_upper`` (Student t), and so are outputs that are a number of each seed, or a curve;
         * ``links``, ``numbers`` and ``bits``: the mean of a run, ``_p95``, which 95 % of the runs
           do not exceed, and ``_max``, the most of a run; ``links`` are those that ``cost`` counts,
           ``links_`` and a meter, the mean of each;
@@ -267,7 +267,8 @@ def _compute_row(
         row = {**budgets.summarise_runs(last)}
     else:
         names = ["rounds_made", *outputs]
-        moments = {n: (float(cell[f"{n}_mean"]), float(cell[f"{n}_variance"])) for n in names}
+        final = cell.isel(time=-1)
+        moments = {n: (float(final[f"{n}_mean"]), float(final[f"{n}_variance"])) for n in names}
         mean, covariance = cell.regret_mean.values, cell.regret_covariance.values
         moments["regret"] = float(mean[-1]), float(covariance[-1, -1])
         links = np.asarray(cell.links_mean.isel(time=-1), np.float64)
@@ -348,7 +349,7 @@ def add_leaks(data: xr.Dataset, views: Sequence[str] = VIEWS) -> xr.Dataset:
 
 
 def list_scalar_outputs(data: xr.Dataset) -> list[str]:
-    """Returns the optional outputs of a result with one number for each seed."""
-    over, end = {*data.seeds.dims, "seed"}, "" if "regret" in data else "_mean"
+    """Returns the optional outputs of a result with one number for each seed at T."""
+    over, end = {*data.seeds.dims, "seed", "time"}, "" if "regret" in data else "_mean"
     names = [text.partition(" ")[0] for text in json_attr(data, "study").get("outputs", ())]
     return [n for n in names if f"{n}{end}" in data and {*data[f"{n}{end}"].dims} <= over]

@@ -66,11 +66,11 @@ def _print_algorithms() -> None:
 
 
 def _print_outputs() -> None:
-    from fmab_jax.parts.outputs import OUTPUTS, STANDARD, WHERE_AGENTS_DIFFER, Reduce
+    from fmab_jax.parts.outputs import AGENTS_DIFFER, OUTPUTS, STANDARD, Reduce
 
     rows = []
     optional_rows = [
-        (output, "where agents differ; " * (output in WHERE_AGENTS_DIFFER) + f"--outputs {name}")
+        (output, "where agents differ; " * (output in AGENTS_DIFFER) + f"--outputs {name}")
         for name, output in OUTPUTS.by_name().items()
     ]
     for output, when in [*((output, "always") for output in STANDARD), *optional_rows]:

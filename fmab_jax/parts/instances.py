@@ -274,6 +274,7 @@ def find_common_excess(own_gaps: Reals | None, gaps: Reals) -> Reals:
 
 def sum_excess(own_gap: Reals, gap: Reals, agents: PerRow) -> Reals:
     """Returns `Stretch.excess` from both gaps of each agent's play, the last axis."""
+    agents = agents.reshape((1,) * (gap.ndim - 1) + agents.shape)
     excess = arrays.rounded(agents * (own_gap - gap))
     return arrays.sum_in_turn(jnp.moveaxis(excess, -1, 0))
 

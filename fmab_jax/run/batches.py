@@ -24,6 +24,7 @@ from fmab_jax.run.configs import Config
 from fmab_jax.run.outputs import collect_accumulators
 from fmab_jax.run.resources import threads
 from fmab_jax.sampling.scope import package_settings
+from fmab_jax.sampling.shapes import PyTree
 
 
 class Trials(NamedTuple):
@@ -154,13 +155,14 @@ _is_valid = jax.jit(promises.is_valid)
 
 
 def _gather_on(device: jax.Device, outcome: Outcome) -> Outcome:
-    """Moves the series of an outcome to one device, and other fields to the host."""
-    arrays = {
-        name: jax.device_put(x, device) if schema.FIELDS[name][1] else np.asarray(x)
-        for name, x in outcome._asdict().items()
-        if x is not None
-    }
-    return Outcome._make((outcome._asdict() | arrays).values())
+    """Moves the series of an outcome to one device; other fields and accumulators to the host."""
+
+    def move(name: str, values: PyTree) -> PyTree:
+        is_series = schema.FIELDS.get(name, (None, False))[1]
+        return jax.device_put(values, device) if is_series else jax.tree.map(np.asarray, values)
+
+    fields = outcome._asdict().items()
+    return Outcome._make(None if x is None else move(name, x) for name, x in fields)
 
 
 def _pin_to_host(split: NamedSharding, devices: Sequence[jax.Device]) -> NamedSharding | None:

@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike
 from fmab_jax.errors import PlainText, Refusal, did_you_mean, refuse
 from fmab_jax.parameters import VIEWS
 from fmab_jax.parts.outputs import (
+    AGENTS_DIFFER,
     OF_RESULTS,
     OUTPUTS,
     STANDARD,
-    WHERE_AGENTS_DIFFER,
     Accumulator,
     Output,
     Record,
@@ -56,7 +56,7 @@ RESULT_NAMES: frozenset[str] = frozenset(
 )
 """Names of dimensions, variables and columns of results and their tables. Columns of meters also
 begin with "links_"."""
-AGENT_NAMES = {output.name for output in WHERE_AGENTS_DIFFER}
+AGENT_NAMES = {output.name for output in AGENTS_DIFFER}
 AGENT_NAMES |= derive_names(AGENT_NAMES)
 """Names of variables and columns of results in which agents differ."""
 # Names of columns, parameters and records; an axis may have them.
@@ -114,7 +114,7 @@ def add_defaults(
     are_few = all(problem.agents <= _MOST_AGENTS for _, problem in pairs)
     if not (differ and are_few and all(trial.accumulates for trial, _ in pairs)):
         return tuple(requests)
-    outputs = {output.name: output for output in (*requests, *WHERE_AGENTS_DIFFER)}
+    outputs = {output.name: output for output in (*requests, *AGENTS_DIFFER)}
     return tuple(outputs[name] for name in sorted(outputs))
 
 

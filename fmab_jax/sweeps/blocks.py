@@ -123,7 +123,7 @@ def _check_reductions(
 def _is_summarised_on_device(job: Job, devices: Sequence[jax.Device]) -> bool:
     """Returns whether a device reduces the curves of a block without copying them."""
     config = job.configs[0]
-    reduces = all(isinstance(output, Reduce) for output in config.outputs)
+    reduces = all(isinstance(x, Reduce) or is_shipped(x) for x in config.outputs)
     if job.keep != "summary" or not reduces or not resources.keeps_curves(devices):
         return False
     memory = resources.memory_of(devices[0])
@@ -153,10 +153,13 @@ def _build_chunk(series: Series, job: Job, threads: int) -> dict[str, np.ndarray
 def _compute_output(output: Output, curves: Series, configs: Sequence[Config]) -> list[np.ndarray]:
     """Returns an output, one array per cell."""
     seeds = curves["regret"].shape[1]
-    return [
-        compute_output(output, _make_reader(curves, cell, config), config.facts, config.size, seeds)
-        for cell, config in enumerate(configs)
-    ]
+    with package_settings():
+        return [
+            compute_output(
+                output, _make_reader(curves, cell, config), config.facts, config.size, seeds
+            )
+            for cell, config in enumerate(configs)
+        ]
 
 
 def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[str, np.ndarray]:

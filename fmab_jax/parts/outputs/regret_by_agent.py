@@ -21,9 +21,14 @@ from fmab_jax.sampling.shapes import Reals
 
 def _grow(total: Array, rate: Array, stretch: Stretch, slot: Array) -> Array:
     """Returns a total at slots of a stretch, the last axis."""
+    slots = _along(total, (slot - stretch.start).astype(jnp.float64))
     # Rounded before the addition, so that fused multiply-adds change no bit.
-    slots = (slot - stretch.start).astype(jnp.float64)
     return total[..., None] + arrays.rounded(rate[..., None] * slots)
+
+
+def _along(total: Array, slots: Array) -> Array:
+    """Returns values of slots with the axes of a total before theirs."""
+    return slots.reshape((1,) * total.ndim + slots.shape)
 
 
 def _accumulate_rate(
@@ -48,7 +53,8 @@ def _accumulate_rate(
         total, *curves = state
         rate = find_rate(stretch)
         lines = (_grow(total, rate, stretch, grid) for _ in curves)
-        curves = [jnp.where(grid > stretch.start, *x) for x in zip(lines, curves, strict=True)]
+        later = _along(total, grid > stretch.start)
+        curves = [jnp.where(later, *pair) for pair in zip(lines, curves, strict=True)]
         return _grow(total, rate, stretch, stretch.stop[None])[..., 0], *curves
 
     def add_slots(state: tuple[Array, ...], slots: Stretch, grid: Array) -> tuple[Array, ...]:
@@ -58,7 +64,7 @@ def _accumulate_rate(
         # One after another, to the bits of `add`.
         totals = jnp.stack([*itertools.accumulate(parts, initial=total)][1:])
         place = jnp.clip(grid - slots.stop[0], 0, len(totals) - 1)
-        is_within = (grid > slots.start[0]) & (grid <= slots.stop[-1])
+        is_within = _along(total, (grid > slots.start[0]) & (grid <= slots.stop[-1]))
         lines = (jnp.moveaxis(totals[place], 0, -1) for _ in curves)
         curves = [jnp.where(is_within, *pair) for pair in zip(lines, curves, strict=True)]
         return totals[-1], *curves
@@ -126,7 +132,7 @@ OWN_REGRET = Output(
     "own_regret",
     "cumulative regret against own best arms",
     "reward",
-    lambda record: record["regret"] + record["own_excess"] * (record.agents > 1),
+    lambda record: np.asarray(record["regret"]) + record["own_excess"] * (record.agents > 1),
     ("time",),
     accumulators=(_EXCESS,),
 )
@@ -206,7 +212,7 @@ OWN_REGRET_BY_AGENT = Output(
     accumulators=(_OWN_CURVES,),
 )
 
-WHERE_AGENTS_DIFFER = (
+AGENTS_DIFFER = (
     OWN_REGRET,
     AGENT_REGRET,
     AGENT_OWN_REGRET,
