@@ -23,7 +23,7 @@ from experiments.verdicts import HOLDS, LOOSENESS, Measured
 from fmab_jax.analysis.words import write_count
 from fmab_jax.cli import main
 from fmab_jax.files import whole_file
-from fmab_jax.parts.outputs import OUTPUTS, STANDARD
+from fmab_jax.parts.outputs import AGENTS_DIFFER, OUTPUTS, STANDARD
 
 ROOT = Path(__file__).parents[1]
 BEGIN, END = "<!-- written by python -m experiments pages: {} -->", "<!-- end -->"
@@ -545,6 +545,7 @@ def _outputs(_: Numbers) -> str:
     lines = []
     for output in (*STANDARD, *OUTPUTS.by_name().values()):
         when = "always" if output in STANDARD else f"`--outputs {output.name}`"
+        when = "where agents differ; " * (output in AGENTS_DIFFER) + when
         over = ", ".join(("seed", *output.dims))
         lines.append((f"`{output.name}`", over, output.label, output.units, when))
     return _write_table(("variable", "over", "what it is", "unit", "comes out"), lines)

@@ -232,7 +232,8 @@ class BoundProblem:
         (offsets,) = store_once(agents > 0.0, pairs.reshape(2 * len(pair), arms)[:rows])
         exists = (jnp.arange(rows, dtype=jnp.float64) < agents)[:, None]
         raw = jnp.where(exists, offsets, 0.0)
-        centre = arrays.rounded(arrays.padded_sum(raw) / agents)
+        # Not a quotient, which XLA rounds otherwise where all trials share a number of agents.
+        centre = arrays.rounded(arrays.padded_sum(raw) * (1.0 / agents))
         # The rounding error of a single agent must not be stretched.
         differs = exists & (agents > 1.0)
         lowest = jnp.min(jnp.where(differs, raw, centre[None, :]), axis=0) - centre

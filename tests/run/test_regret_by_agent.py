@@ -116,11 +116,10 @@ def test_agents_that_share_their_means_have_one_regret(name):
 
 def test_arms_that_tie_for_an_agent_cost_it_nothing():
     """Would catch rounding errors of means that count as regret, slot by slot."""
-    tied = [[0.1 + 0.2, 0.3, 0.0], [0.5, 0.4, 0.1], [0.5, 0.4, 0.1], [0.5, 0.4, 0.1]]
-    data = fmab.simulate(fmab.cdp_mab(None), fmab.Problem(tied), 10**4, SEEDS, outputs=["pulls"])
-    # Agent 0 has two best arms, 5.6e-17 apart, and loses only on the third.
-    expected = 0.3 * data.pulls[:, 2] / AGENTS
-    np.testing.assert_allclose(data.agent_own_regret[:, 0], expected, rtol=1e-9)
+    # 0.1 + 0.2 is 5.6e-17 above 0.3.
+    means = [[0.1 + 0.2, 0.3, 0.3], [0.5, 0.4, 0.1], [0.5, 0.4, 0.1], [0.5, 0.4, 0.1]]
+    data = fmab.simulate(fmab.cdp_mab(None), fmab.Problem(means), 10**4, SEEDS)
+    assert (data.agent_own_regret[:, 0] == 0).all() and (data.agent_own_regret[:, 1] > 0).all()
 
 
 @functools.cache
@@ -152,7 +151,7 @@ def test_a_device_that_keeps_curves_summarises_to_the_same_bytes(monkeypatch):
     """Would catch accumulators that stay on a device, and sums of fewer digits."""
     summary = sweep(keep="summary").load()
     monkeypatch.setattr(resources, "keeps_curves", lambda devices: True)
-    assert sweep(keep="summary", root_seed=0).load().equals(summary)
+    assert sweep(keep="summary", chunk=8).load().equals(summary)
 
 
 @pytest.mark.parametrize("name", quick.only([*LOOPS], "sums", "slots"))
