@@ -31,6 +31,7 @@ from fmab_jax.analysis.remarks import list_remarks
 from fmab_jax.analysis.words import add_titles, is_number, list_facts
 from fmab_jax.errors import choice, price, real, refuse
 from fmab_jax.parameters import VIEWS, ViewKind
+from fmab_jax.parts.outputs.standard import REGRET
 from fmab_jax.run.attributes import json_attr
 from fmab_jax.sampling.shapes import Record
 
@@ -124,7 +125,8 @@ def table(
     dims, study = [str(name) for name in data.seeds.dims], json_attr(data, "study")
     # Runs may be joined along a dimension without labels, which are then 0, 1, and so on.
     labels = {name: data[name].values.tolist() for name in dims}
-    is_joined = bool(study) and not {*dims} <= {*study.get("axes", ())}
+    # Agents that `select_regret` has taken apart are configurations of one run.
+    is_joined = bool(study) and not {*dims} <= {*study.get("axes", ()), "agent"}
     records, settings = list[Record](), list[Record]()
     for place in np.ndindex(data.seeds.shape):
         cell = data.isel(dict(zip(dims, place, strict=True)))
@@ -166,6 +168,9 @@ def _describe_columns(data: xr.Dataset, dims: Sequence[str]) -> Record:
     """Returns the units of columns, their words, and what their meters count."""
     arrays = {n: data[n if n in data else f"{n}_mean"] for n in list_scalar_outputs(data)}
     arrays |= {name: add_titles(data)[name] for name in dims}
+    regret = data["regret" if "regret" in data else "regret_mean"]
+    if regret.attrs.get("long_name", REGRET.label) != REGRET.label:
+        arrays |= {"regret": regret}  # which `select_regret` has taken for it
     units = _UNITS | {n: str(a.attrs["units"]) for n, a in arrays.items() if a.attrs.get("units")}
     peers = zip(data.side.values.tolist(), budgets.is_priced(data).tolist(), strict=True)
     meters = zip(data.meter.values.tolist(), peers, strict=True)

@@ -10,6 +10,7 @@ Examples:
   fmab compare runs/eps runs/ring --where "epsilon == 0.1" --against "graph == 'ring'"
   fmab compare eps.nc
   fmab compare runs/eps --where "links_max <= 400"
+  fmab compare runs/apart --metric largest_own_regret
 """
 
 from __future__ import annotations
@@ -22,11 +23,15 @@ from typing import TYPE_CHECKING
 from fmab_jax.cli.options import Call, option, rename_fields, visible
 from fmab_jax.cli.printing import LEVEL, line_width, print_texts, read_results
 from fmab_jax.errors import PlainText, Refusal, refuse
+from fmab_jax.parameters import Choice
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from fmab_jax.analysis.statements import Comparison
+
+
+_OWN = ("own_regret", "largest_regret", "largest_own_regret")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,13 +45,16 @@ class CompareOptions:
     one."""
     against: tuple[str, ...] = option((), metavar="CONDITION", default_text="all")
     """Conditions of the second one, which may be in a second result."""
+    metric: str = option("regret", kind=Choice(options=("regret", *_OWN)))
+    """What is compared; regret against own best arms, and the largest of an agent, where agents
+    differ."""
     level: float = option(0.95, kind=LEVEL)
     """Confidence level of the intervals."""
 
 
 def execute(call: Call[CompareOptions]) -> None:
     """Compares, and prints a table and a sentence for each comparison."""
-    from fmab_jax.analysis import comparisons
+    from fmab_jax.analysis import agents, comparisons
     from fmab_jax.analysis.words import list_facts
 
     options = call.options
@@ -54,6 +62,9 @@ def execute(call: Call[CompareOptions]) -> None:
         paths = " ".join(map(visible, options.results))
         raise Refusal.line(f"fmab compare {paths}: must be given one or two; see --help")
     results = [read_results(path, "results") for path in options.results]
+    if options.metric != "regret":
+        with rename_fields(kind="metric"):
+            results = [agents.select_regret(data, options.metric) for data in results]
     if len(results) == 1 and not options.against:
         pairs = comparisons.compare_all(results[0], level=options.level, where=options.where)
         facts = list_facts(results[0], results[0].seeds.dims)
@@ -67,7 +78,7 @@ def execute(call: Call[CompareOptions]) -> None:
             f"{visible(options.results[0])}: must hold two runs of one horizon and problem with "
             "seeds; loosen --where, resume the sweep, or name a second result"
         )
-    _print(pairs, ", ".join(facts))
+    _print(pairs, ", ".join(facts), options.metric)
 
 
 def _select_one(data: xr.Dataset, conditions: Sequence[str], field: str) -> xr.Dataset:
@@ -83,7 +94,7 @@ def _select_one(data: xr.Dataset, conditions: Sequence[str], field: str) -> xr.D
     return data.isel(dict(zip(data.seeds.dims, places[0], strict=True)))
 
 
-def _print(pairs: Sequence[Comparison], title: str) -> None:
+def _print(pairs: Sequence[Comparison], title: str, metric: str) -> None:
     import pandas as pd
 
     from fmab_jax.analysis import costs
@@ -94,8 +105,9 @@ def _print(pairs: Sequence[Comparison], title: str) -> None:
     frame = frame.rename(columns={"leaks ε": costs.write_leak_heading(runs)})
     print_texts(frame.loc[:, (frame != "").any()], title)
     lines = [
-        "Regret at T: means over the seeds. Difference: first minus second; per cent: of the "
-        f"second. Each {100 * pairs[0].level:.6g} % interval holds by itself. {costs.LEAK_NOTE}."
+        f"{metric.replace('_', ' ').capitalize()} at T: means over the seeds. Difference: first "
+        f"minus second; per cent: of the second. Each {100 * pairs[0].level:.6g} % interval holds "
+        f"by itself. {costs.LEAK_NOTE}."
     ]
     lines += dict.fromkeys(f"{pair.method_note}." for pair in pairs)
     if len(pairs) > 1:

@@ -8,6 +8,7 @@ Examples:
   fmab plot runs/eps --x epsilon --y participation --metric cost
   fmab plot eps.nc --curves --select participation=1 --out curves.pdf
   fmab plot runs/eps --pareto --hue epsilon --server-price 25
+  fmab plot apart.nc --curves --hue agent --metric own_regret
 """
 
 from __future__ import annotations
@@ -20,13 +21,18 @@ from typing import TYPE_CHECKING, Any
 from fmab_jax.cli.options import Call, list_changed, option, rename_fields, visible
 from fmab_jax.cli.printing import Reading, read_results, select_cells
 from fmab_jax.cli.study_options import choose_file_name
-from fmab_jax.errors import Refusal
+from fmab_jax.errors import Refusal, refuse
 from fmab_jax.parameters import Choice
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from fmab_jax.plots.saving import Figure
+
+
+_OWN = ("own_regret", "largest_regret", "largest_own_regret")
+# What is drawn of each agent in place of a metric.
+_OF_AGENTS = {"regret": "agent_regret", "own_regret": "agent_own_regret"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +44,9 @@ class PlotOptions(Reading):
     y: str | None = option(None, metavar="PARAMETER", default_text="off")
     """Second parameter: a heat map over --x and --y."""
     hue: str | None = option(None, metavar="PARAMETER", default_text="off")
-    """Parameter told apart by colour."""
-    metric: str = option("regret", kind=Choice(options=("regret", "cost", "rounds")))
-    """What is drawn against --x."""
+    """Parameter told apart by colour; or agent, where agents differ."""
+    metric: str = option("regret", kind=Choice(options=("regret", "cost", "rounds", *_OWN)))
+    """What is drawn against --x; with --curves regret or own_regret."""
     curves: bool = option(False)
     """Regret and links over time, a curve for each configuration."""
     pareto: bool = option(False)
@@ -79,7 +85,8 @@ def execute(call: Call[PlotOptions]) -> None:
         start = os.path.normpath(options.folder).removesuffix(".nc")
         start = "-".join([start, *[kind] * (kind != "parameter"), *axes])
         path = choose_file_name(start, options.folder, list_changed(options, _UNNAMED)) + ".png"
-    data = select_cells(read_results(options.folder), options.select)
+    data = _select_regret(read_results(options.folder), options)
+    data = select_cells(data, options.select)
     with rename_fields(path="out"):
         try:
             figure = _draw(kind, data, options)
@@ -93,6 +100,21 @@ def execute(call: Call[PlotOptions]) -> None:
         print("wrote", file)
 
 
+def _select_regret(data: xr.Dataset, options: PlotOptions) -> xr.Dataset:
+    """Returns the results with the regret to draw for their regret, of each agent if asked for."""
+    from fmab_jax.analysis.agents import select_regret
+
+    metric = options.metric
+    if "agent" in (options.x, options.y, options.hue):
+        if metric not in _OF_AGENTS:
+            refuse("metric", metric, f"{' or '.join(_OF_AGENTS)} of agents", "choose one of these")
+        metric = _OF_AGENTS[metric]
+    elif metric not in _OWN:
+        return data
+    with rename_fields(kind="metric"):
+        return select_regret(data, metric)
+
+
 def _draw(kind: str, data: xr.Dataset, options: PlotOptions) -> Figure:
     from fmab_jax.analysis.tables import table
     from fmab_jax.plots import heat, lines, over_time, pareto
@@ -104,7 +126,8 @@ def _draw(kind: str, data: xr.Dataset, options: PlotOptions) -> Figure:
     frame = table(data, level=options.level, **options.prices)
     if kind == "pareto":
         return pareto.plot_pareto(frame, options.hue, **look)
-    look |= {"x": options.x, "metric": options.metric}
+    metric = "regret" if options.metric in _OWN else options.metric
+    look |= {"x": options.x, "metric": metric}
     if kind == "heat":
         return heat.plot_heat(frame, **look | {"y": options.y})
     return lines.plot_parameter(frame, hue=options.hue, **look)
@@ -125,6 +148,8 @@ def _choose_kind(options: PlotOptions) -> str:
     (kind,) = kinds
     for name in _FOREIGN[kind]:
         value = getattr(options, name)
+        if kind == "curves" and (name, value) in (("hue", "agent"), ("metric", "own_regret")):
+            continue
         if value != type(options).__dataclass_fields__[name].default:
             context = f"with --{kind}" if kind != "heat" else "for a heat map over --x and --y"
             text = visible(str(value))

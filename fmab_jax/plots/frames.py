@@ -92,6 +92,9 @@ def write_metric_label(frame: pd.DataFrame, metric: str, limit: float) -> str:
     if metric == "rounds":
         return "rounds completed by T"
     name, unit = "cumulative regret at T", "(reward, summed over M agents)"
+    if metric == "regret" and "regret" in frame.attrs["words"]:
+        name, unit = frame.attrs["words"]["regret"]["long_name"], "(reward)"
+        name = wrap_text(name, limit)
     if metric == "cost":
         server, peer = (write_number(frame.attrs[f"{side}_price"]) for side in ("server", "peer"))
         unit = f"(price: {server} per server link, {peer} per peer link)"

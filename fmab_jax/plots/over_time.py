@@ -18,6 +18,7 @@ from fmab_jax.analysis.bands import confidence_band
 from fmab_jax.analysis.checks import check_result
 from fmab_jax.analysis.costs import read_exposure
 from fmab_jax.errors import flag, refuse
+from fmab_jax.parts.outputs.standard import REGRET
 from fmab_jax.plots import captions, style
 from fmab_jax.plots.frames import write_axis_label
 
@@ -194,7 +195,9 @@ def _draw_regret(axes: Axes, bands: Mapping[str, xr.Dataset], begin: bool) -> li
         values = np.concatenate([band["mean"].values for band in bands.values()])
         lowest = max(values[values > 0].min(), finals.min() / _LOWEST_SHARE)
         axes.set_ylim(bottom=0.8 * lowest)
-    axes.set_ylabel("cumulative regret\n(reward, summed over M agents)")
+    name = str(next(iter(bands.values()))["mean"].attrs.get("long_name", REGRET.label))
+    unit = "(reward, summed over M agents)" if name == REGRET.label else "(reward)"
+    axes.set_ylabel(f"{style.wrap_text(name, _HEIGHTS[0])}\n{unit}")
     return handles
 
 

@@ -11,7 +11,10 @@ import sizes
 from refusals import refuses
 
 import fmab_jax as fmab
+from fmab_jax.analysis.agents import KINDS, select_regret
+from fmab_jax.cli.main import main
 from fmab_jax.parts.outputs import AGENTS_DIFFER, OUTPUTS, Accumulator
+from fmab_jax.plots import over_time
 from fmab_jax.run import configs, outputs, resources
 from fmab_jax.sampling import keys
 from fmab_jax.sampling.scope import package_settings
@@ -220,3 +223,63 @@ def test_the_index_is_one_where_nobody_has_regret():
     assert index() == [1, 1]
     regret[0, 0] = 1e308
     assert index() == [1 / 3, 1]
+
+
+def study_of_curves(keep="curves"):
+    """Returns a small sweep of agents that differ, with curves by agent."""
+    options = {"horizon": HORIZON, "seeds": 8, "times": 5, "keep": keep, "progress": False}
+    grid = {"epsilon": [1.0, 2.0], "agents": 3, "arms": 4, "spread": 0.5}
+    return fmab.sweep(fmab.cdp_mab, outputs=CURVES, **grid, **options)
+
+
+@functools.cache
+def curves():
+    """Returns such a sweep."""
+    return study_of_curves()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_another_regret_is_tabled_and_compared(kind):
+    """Would catch another agent's column, an interval of other seeds, or of a summary."""
+    data, summary = curves(), study_of_curves("summary")
+    frame, other = (fmab.table(select_regret(x, kind)) for x in (data, summary))
+    values = data[kind] if "time" not in data[kind].dims else data[kind][..., -1]
+    mean = values.mean("seed")
+    np.testing.assert_allclose(frame.regret, mean.values.reshape(-1), rtol=1e-12)
+    np.testing.assert_allclose(frame.regret, other.regret, rtol=1e-12)
+    np.testing.assert_allclose(frame.regret_upper, other.regret_upper, rtol=1e-9)
+    assert frame.leak_messages.tolist() == np.repeat([3.0, 6.0], len(frame) // 2).tolist()
+    picked = select_regret(data, kind)
+    if "agent" in picked.seeds.dims:
+        picked = picked.sel(agent=2)
+        values = values.sel(agent=2)
+    pair = [picked.sel(epsilon=x) for x in (1.0, 2.0)]
+    found = fmab.compare(*pair)
+    expected = float((values.sel(epsilon=1.0) - values.sel(epsilon=2.0)).mean())
+    assert found.method == "paired" and found.difference == pytest.approx(expected, abs=1e-9)
+
+
+def test_another_regret_has_to_be_there():
+    """Would catch a figure of the usual regret under another name."""
+    plain = fmab.simulate(fmab.cdp_mab(1.0), ALIKE, HORIZON, SEEDS, times=5)
+    refuses("kind='own_regret': must be in the result", select_regret, plain, "own_regret")
+    refuses("kind='regret': must be", select_regret, plain, "regret")
+
+
+def test_agents_are_drawn(tmp_path, monkeypatch):
+    """Would catch the curve of another agent, and seeds counted once for each of them."""
+    monkeypatch.chdir(tmp_path)
+    fmab.save(curves(), "apart.nc")
+    words = "plot apart.nc --curves --hue agent --metric own_regret --select epsilon=1"
+    assert main(words.split()) == 0
+    assert "8 seeds" in (text := next(tmp_path.glob("*.txt")).read_text()) and "24" not in text
+    runs = over_time.split_runs(select_regret(curves(), "agent_own_regret"))
+    assert len(runs) == 6
+    figure = fmab.plot_runs(runs)
+    lines = [line.get_ydata()[-1] for line in figure.axes[0].get_lines()]
+    expected = curves().own_regret_by_agent[..., -1, :].mean("seed").values.reshape(-1)
+    np.testing.assert_allclose(lines, expected, rtol=1e-12)
+    assert main("plot apart.nc --x epsilon --hue agent".split()) == 0
+    assert main("plot apart.nc --x epsilon --metric largest_own_regret".split()) == 0
+    assert main("compare apart.nc --metric largest_own_regret".split()) == 0
+    assert main("plot apart.nc --x epsilon --hue agent --metric cost".split()) == 2

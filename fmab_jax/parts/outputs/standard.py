@@ -44,8 +44,10 @@ def _make_field_output(
     return Output(name, label, units, lambda record: record[field or name], dims, dtype)
 
 
+REGRET = _make_field_output("regret", "cumulative regret", "reward", dims=("time",))
+
 STANDARD = (
-    _make_field_output("regret", "cumulative regret", "reward", dims=("time",)),
+    REGRET,
     _make_field_output(
         "waiting_regret", "cumulative regret while waiting", "reward", dims=("time",)
     ),

@@ -1,0 +1,82 @@
+"""Takes another regret of a result for its regret: that of the worst agent, or of each agent."""
+
+from __future__ import annotations
+
+import xarray as xr
+
+from fmab_jax.analysis.bands import EVENTS
+from fmab_jax.analysis.costs import LEAKS
+from fmab_jax.errors import choice, refuse
+
+KINDS = ("own_regret", "largest_regret", "largest_own_regret", "agent_regret", "agent_own_regret")
+"""Outputs that `select_regret` takes for the regret."""
+_CURVES = {"agent_regret": "regret_by_agent", "agent_own_regret": "own_regret_by_agent"}
+
+
+def select_regret(data: xr.Dataset, kind: str) -> xr.Dataset:
+    """Returns a result whose ``regret`` is another one, for tables, figures and comparisons.
+
+    Args:
+        data: From `simulate`, `sweep`, `open_sweep` or `load`, where agents differ.
+        kind: "own_regret", the sum over agents of the regret against their own best arms;
+            "largest_regret" or "largest_own_regret", that of the agent with most; "agent_regret" or
+            "agent_own_regret", with each agent a configuration of its own, along ``agent``.
+
+    Returns:
+        The Dataset with ``regret`` over time where its curve is there (of agents: if the output
+        ``regret_by_agent`` or ``own_regret_by_agent`` was asked for), else at T alone; of a
+        summary, ``regret_mean`` and ``regret_covariance`` at T.
+
+    Raises:
+        ValueError: If the result does not have this regret.
+
+    Example:
+        >>> import fmab_jax as fmab
+        >>> from fmab_jax.analysis.agents import select_regret
+        >>> problem = fmab.Problem(agents=5, arms=10, spread=0.5)
+        >>> data = fmab.sweep(fmab.cdp_mab, problem, epsilon=[0.1, 1], horizon=10**4, seeds=20)
+        >>> frame = fmab.table(select_regret(data, "agent_own_regret"))
+        >>> frame[["epsilon", "agent"]].shape, bool((frame.regret_lower < frame.regret).all())
+        ((10, 2), True)
+    """
+    choice("kind", kind, KINDS, "choose one of these")
+    if not isinstance(data, xr.Dataset) or "seeds" not in data:
+        refuse("data", type(data).__name__, "a result of simulate or sweep", "pass it unchanged")
+    ends = ("",) if "regret" in data else ("_mean", "_variance")
+    curve = _CURVES.get(kind, kind)
+    name = curve if ends == ("",) and curve in data else kind
+    if f"{name}{ends[0]}" not in data:
+        remedy = f"it comes where agents differ, or with outputs=[{kind!r}]"
+        refuse("kind", kind, "in the result", remedy)
+    values = [data[f"{name}{end}"] for end in ends]
+    attrs = values[0].attrs
+    if len(ends) > 1 or "time" not in values[0].dims:
+        places = {dim: [-1] for dim in ("time", "time_2") if dim in data.dims}
+        data = data.isel(places)
+        values = [x.isel(time=-1, drop=True) if "time" in x.dims else x for x in values]
+        values = [x.expand_dims(time=data.time.values) for x in values]
+    if kind in _CURVES:
+        data = _spread_over_agents(data)
+    if len(ends) > 1:
+        values[1] = values[1].expand_dims("time_2")
+    dims = [*data.seeds.dims, "seed", "time", "time_2"]
+    values = [x.transpose(*(dim for dim in dims if dim in x.dims)) for x in values]
+    names = ("regret",) if len(ends) == 1 else ("regret_mean", "regret_covariance")
+    regret = {n: x.variable for n, x in zip(names, values, strict=True)}
+    return data.assign({n: (x.dims, x.data, attrs) for n, x in regret.items()})
+
+
+def _spread_over_agents(data: xr.Dataset) -> xr.Dataset:
+    """Returns a result in which each agent is a configuration, with the facts of its run.
+
+    What a run decided is left out, because it would be counted once for each agent.
+    """
+    agents = data.agent
+    outputs = [name for name in data.data_vars if "agent" in data[name].dims]
+    data = data.drop_vars([*outputs, *EVENTS, "chosen_arm"], errors="ignore")
+    names = [name for name in ("seeds", *LEAKS, "ledger") if name in data.variables]
+    facts = {n: data[n].reset_coords(drop=True).expand_dims(agent=agents, axis=-1) for n in names}
+    ledger = ["ledger"] if "ledger" in names else []
+    return data.assign({n: (x.dims, x.values, x.attrs) for n, x in facts.items()}).set_coords(
+        ledger
+    )
