@@ -19,12 +19,13 @@ from fmab_jax.errors import refuse
 from fmab_jax.parameters import Choice, Real, parameter
 from fmab_jax.parts import graphs
 from fmab_jax.parts.exchanges import PEER, Exchange, neighbours
-from fmab_jax.parts.instances import Instance
+from fmab_jax.parts.instances import Instance, find_common_excess, read_own_gaps
 from fmab_jax.parts.networks import graph_parameter, network, weigh_edges
 from fmab_jax.parts.outputs.output import (
     Accumulator,
     Stretch,
     accumulate,
+    count_rows,
     finish_accumulators,
     start_accumulators,
 )
@@ -34,7 +35,7 @@ from fmab_jax.records.problem import Problem
 from fmab_jax.sampling import arrays, keys
 from fmab_jax.sampling.curves import extend
 from fmab_jax.sampling.loops import anywhere
-from fmab_jax.sampling.shapes import STATIC, Curve, Grid, Integer, Scalar
+from fmab_jax.sampling.shapes import STATIC, Curve, Grid, Integer, PerAgent, Reals, Scalar
 
 # Most rounds have few active arms: then the loop has no more places than these.
 _FEW_ARMS = (12, 3)
@@ -310,7 +311,12 @@ class _Loop(NamedTuple):
             agents_worse=jnp.where(single & (gap > 0.0), whole, 0),
             final_gap=gap,
             accumulator_values=finish_accumulators(
-                trial.accumulators, line.accumulators, 1, arms, len(self.grid)
+                trial.accumulators,
+                line.accumulators,
+                count_rows(1, self.instance.own_gaps),
+                arms,
+                len(self.grid),
+                self.instance.own_gaps,
             ),
         )
 
@@ -319,7 +325,8 @@ class _Loop(NamedTuple):
         trial, grid, arms = self.trial, self.grid, len(self.instance.gaps)
         arm, zero, no_round = jnp.arange(arms, dtype=jnp.int32), jnp.int64(0), jnp.int32(0)
         curves = jnp.zeros(grid.shape), jnp.zeros(grid.shape, jnp.int32)
-        accumulators = start_accumulators(trial.accumulators, 1, arms, grid)
+        rows = count_rows(1, self.instance.own_gaps)
+        accumulators = start_accumulators(trial.accumulators, rows, arms, grid)
         line = _Line(zero, jnp.float64(0.0), no_round, zero, *curves, accumulators)
         state = _State(
             arm=arm,
@@ -406,7 +413,14 @@ class _Loop(NamedTuple):
             share = jnp.where(state.active, 1.0, 0.0) / arms.astype(jnp.float64)
             by_arm = jnp.zeros(len(self.instance.gaps)).at[state.arm].add(share)
             agents = jnp.asarray(trial.agents)[None]
-            return Stretch(line.slot, until, gap[None], by_arm[None], agents)
+            own_gaps, share = self.instance.own_gaps, by_arm[None]
+
+            def average(own_gaps: Reals) -> PerAgent:
+                return arrays.padded_sum(arrays.rounded(share * own_gaps).T)
+
+            own_gap = read_own_gaps(own_gaps, gap[None], average)
+            excess = find_common_excess(own_gaps, self.instance.gaps)
+            return Stretch(line.slot, until, gap[None], share, agents, own_gap, excess)
 
         # Before the first exchange, and with one arm, no round is completed.
         talks = (line.slot > 0) & (arms > 1)

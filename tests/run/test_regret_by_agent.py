@@ -32,6 +32,7 @@ LOOPS = {
     "alone": fmab.single_mab(1.0),
     "slots": fmab.ucb1(),
     "episodes": fmab.adap_ucb(1.0),
+    "consensus": fmab.ces("ring"),
 }
 
 
@@ -73,8 +74,9 @@ def draw_means(problem, seed, horizon):
 
 
 CASES = [(name, problem) for problem in (APART, MOVING) for name in LOOPS]
+CASES.remove(("consensus", MOVING))  # which follows no world
 BY_DEFAULT = [("sums", APART), ("wait", MOVING), ("alone", APART), ("slots", MOVING)]
-BY_DEFAULT += [("episodes", MOVING), ("sums", MOVING)]
+BY_DEFAULT += [("episodes", MOVING), ("sums", MOVING), ("consensus", APART)]
 
 
 @pytest.mark.parametrize(
