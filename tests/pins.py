@@ -25,7 +25,7 @@ import fmab_jax as fmab
 from experiments.common import DEMAB
 from fmab_jax.algorithms.base import ALGORITHMS
 from fmab_jax.parameters import Flag, parameters_of
-from fmab_jax.parts.outputs import WHERE_AGENTS_DIFFER
+from fmab_jax.parts.outputs.regret_by_agent import WHERE_AGENTS_DIFFER
 from fmab_jax.sweeps import study
 
 FILE = Path(__file__).with_name("pins.json")
