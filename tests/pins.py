@@ -25,7 +25,7 @@ import fmab_jax as fmab
 from experiments.common import DEMAB
 from fmab_jax.algorithms.base import ALGORITHMS
 from fmab_jax.parameters import Flag, parameters_of
-from fmab_jax.parts.outputs.regret_by_agent import WHERE_AGENTS_DIFFER
+from fmab_jax.parts.outputs import AGENTS_DIFFER
 from fmab_jax.sweeps import study
 
 FILE = Path(__file__).with_name("pins.json")
@@ -43,7 +43,7 @@ T = 20_000
 # Variables that no seed changes.
 _STATED = {"seeds", "number_bits", "leak_messages", "leak_messages_delta"}
 # Variables that rows did not have when they were pinned.
-_LATER = {output.name for output in WHERE_AGENTS_DIFFER}
+_LATER = {output.name for output in AGENTS_DIFFER}
 
 
 def run(algorithm, problem=UNIFORM, horizon=T, **options):
