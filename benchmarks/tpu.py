@@ -84,8 +84,8 @@ def page(results: dict[str, Any]) -> str:
     return (
         f"The programs of all {len({name.partition(',')[0] for name in took})} algorithms compile"
         f" for a TPU v5e (`python -m benchmarks tpu --compile-only`, {results['date']}, jax"
-        f" {results['jax']}, {results['cores']} cores): `cdp` in {took['cdp']:.0f} s, the slowest,"
-        f" `{slowest}`, in {took[slowest]:.0f} s. "
+        f" {results['jax']}, {results['cores']} cores): `cdp` takes {took['cdp']:.0f} s,"
+        f" `{slowest}`, the slowest, {took[slowest]:.0f} s. "
         + runs.write_runs({"": (results["version"], results["date"])})
     )
 

@@ -40,7 +40,7 @@ def simulate(
         means: [seed, agent, arm] of Bernoulli rewards.
         mixing: W.
         drift: Q / (1 - l), counted in exchanges: the last epoch has been mixed once. 0 is a radius
-            as if all estimates agreed, which no theorem covers.
+            as if all estimates agreed. No theorem covers either.
         horizon: T.
         epsilon: Of a message.
         pulls_of: Maps the epoch, from 1, to its pulls of each active arm.

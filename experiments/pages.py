@@ -424,14 +424,14 @@ _SMALL_RADIUS = "CDP-MAB, radius × 0.2"
 
 def _consensus(numbers: Numbers) -> str:
     """Whether the term of CES for estimates that differ is large enough, by graph."""
-    heads = ("graph", "M", "$Q / (1 - \\lambda)$", "it has to be", "large enough")
+    heads = ("graph", "M", "$Q / (1 - \\lambda)$", "needed in the end", "too small in rounds")
     rows = [
         (
             row["graph"],
             row["agents"],
             f"{float(row['Q / (1 - l)']):,.3g}",
             f"{float(row['largest disagreement']):,.3g}",
-            row["covered"],
+            row["too small in rounds"],
         )
         for row in numbers.table("consensus_drift")
     ]

@@ -39,7 +39,7 @@ from fmab_jax.sampling.shapes import STATIC, Curve, Grid, Integer, PerAgent, Rea
 
 # Most rounds have few active arms: then the loop has no more places than these.
 _FEW_ARMS = (12, 3)
-# Less of 1 - l is a rounding error.
+# A smaller 1 - l may be a rounding error.
 _LEAST_GAP = 1e-12
 # A round that is never reached.
 _NEVER = np.int32(2**31 - 1)
@@ -107,6 +107,10 @@ class CES(Algorithm):
         """Returns the exchange of estimates on every edge, both ways."""
         return _build_exchange(self.graph, agents)
 
+    def check_exchange(self, exchange: Exchange) -> None:
+        """Refuses weights by which agents do not agree in the end."""
+        measure_drift(self.graph, exchange.agents, self.weights)
+
     def count_messages(self, exchange: Exchange) -> int:
         """Returns the number of edges of the graph."""
         return exchange.on(PEER.name)
@@ -119,8 +123,8 @@ class CES(Algorithm):
     @staticmethod
     def radius(tau: Scalar, horizon: Scalar, agents: Scalar, params: Params) -> Scalar:
         """Returns U of the round that pulls every active arm for the tau-th time."""
-        spread = jnp.sqrt(jnp.log(horizon) / (agents * tau))
-        return params["width"] * (spread + params["drift"] / (tau + 1.0))
+        deviation = jnp.sqrt(jnp.log(horizon) / (agents * tau))
+        return params["width"] * (deviation + params["drift"] / (tau + 1.0))
 
     def make_trial(
         self,
@@ -161,20 +165,20 @@ def _build_exchange(graph: object, agents: int) -> Exchange:
 
 @functools.lru_cache(maxsize=64)
 def measure_drift(graph: object, agents: int, weights: str) -> float:
-    """Returns Q / (1 - l): how far estimates of agents may lie apart, times tau + 1.
+    """Returns Q / (1 - l): how far the source lets estimates lie from their mean, times tau + 1.
 
     Raises:
         ValueError: If estimates never agree, as where l = 1.
     """
     mixing = weigh_edges(graph, agents, weights)
     degrees = set(dict(network(graph, agents).degree).values())
-    sizes = np.sort(np.abs(np.linalg.eigvalsh(mixing)))
-    second = sizes[-2] if agents > 1 else 0.0
-    if second > 1.0 - _LEAST_GAP:
-        allowed = "weights by which neighbours agree in the end, not swap estimates for ever"
-        refuse("weights", weights, allowed, "lower them, so that agents keep a part of their own")
+    _, *rest = np.sort(np.linalg.eigvalsh(mixing))[::-1] if agents > 1 else (1.0, 0.0)
+    second, lowest = float(rest[0]), float(rest[-1])
+    if max(second, -lowest) > 1.0 - _LEAST_GAP:
+        remedy = "raise them" if second > -lowest else "lower them, so that nobody swaps estimates"
+        refuse("weights", weights, "weights by which all agents agree in the end", remedy)
     imbalance = 1.0 if len(degrees) == 1 else math.sqrt(agents)
-    return float(imbalance / (1.0 - second))
+    return imbalance / (1.0 - max(second, -lowest))
 
 
 def _list_weights(
@@ -365,6 +369,7 @@ class _Loop(NamedTuple):
             leaves=many.leaves[place],
         )
         last = self.play_rounds(few, places[1:])
+        # Who goes on from here reads the active arms and the line alone.
         active = jnp.zeros_like(many.active).at[place].set(last.active)
         return many._replace(active=pick(is_over, many.active, active), line=last.line)
 
@@ -374,10 +379,10 @@ class _Loop(NamedTuple):
         agents, number = jnp.asarray(trial.agents), state.round + 1
         tau = number.astype(jnp.float64) + 1.0
 
-        width = trial.algorithm.radius(tau, horizon.astype(jnp.float64), agents, trial.params)
+        radius = trial.algorithm.radius(tau, horizon.astype(jnp.float64), agents, trial.params)
         estimate = jnp.where(state.active[None], state.estimate, -jnp.inf)
         deficit = jnp.max(estimate, axis=1, keepdims=True) - state.estimate
-        is_behind = state.active[None] & self.mask_agents() & (deficit > 2.0 * width)
+        is_behind = state.active[None] & self.mask_agents() & (deficit > 2.0 * radius)
         leaves_now = number + jnp.asarray(trial.params["diameter"]).astype(jnp.int32)
         is_marked = jnp.any(is_behind, axis=0)
         leaves = jnp.where(is_marked, jnp.minimum(state.leaves, leaves_now), state.leaves)

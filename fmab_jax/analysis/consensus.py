@@ -1,9 +1,9 @@
 """Bounds on regret, rounds and links of CES, with explicit constants.
 
-An arm of gap d is marked, at the latest, in the first round whose radius U is at most d / 4, and
-leaves D rounds later. The source states that for the width 1 the means of all estimates lie within
-U of the truth but for a chance of 1 / T, which costs an agent at most 1. Both forms below rest on
-that. docs/theory.md says on which graphs it is in doubt.
+The good event is that every estimate is within U of the mean over agents. On it an arm of gap d is
+marked, at the latest, in the first round whose U is at most d / 4, and leaves D rounds later. The
+source states that the event fails with probability 1 / T, which costs an agent at most 1. Both
+forms below rest on that. docs/theory.md says what is not proved.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from fmab_jax.errors import count, refuse
 
 
 class ConsensusBounds(NamedTuple):
-    """Upper bounds at the horizon. Regret is the expectation, summed over agents; they are alike.
+    """Upper bounds at the horizon. Regret is the expectation, summed over agents.
 
     Attributes:
         regret: The sum of the three parts below, at most agents x horizon x the largest gap.
-        regret_exploration: Of pulls of worse arms until they are marked.
-        regret_waiting: Of their pulls in the D rounds until they leave.
-        regret_failure: Of the event that U does not hold.
-        rounds: Rounds of an exchange.
+        regret_exploration: Of pulls of worse arms until they are marked, on the good event.
+        regret_waiting: Of their pulls in the D rounds until they leave, on the good event.
+        regret_failure: Where the good event fails: 1 for each agent.
+        rounds: Rounds of an exchange, on the good event.
         links: ``rounds`` times the links of a round, by meter.
     """
 
@@ -59,14 +59,15 @@ def bounds(gaps: ArrayLike, algorithm: CES, agents: int, horizon: int) -> Consen
         >>> sharp.regret < printed.regret, sharp.links["peer"] == 5 * sharp.rounds
         (True, True)
     """
-    array, spread, drift = _measure(gaps, algorithm, agents, horizon)
+    array, deviation, drift = _measure(gaps, algorithm, agents, horizon)
     worse = array[array > 0.0]
-    # The root of 4 (a / sqrt(x) + b / (x + 1)) = gap is below that with b / x.
-    highest = np.ceil(_enough_pulls(worse, spread, drift))
-    lowest = np.full_like(highest, 2.0)
+    # The root of 4 (a / sqrt(x) + b / (x + 1)) = gap is below that with b / x. T slots have room
+    # for no more pulls.
+    highest = np.minimum(np.ceil(_enough_pulls(worse, deviation, drift)), float(horizon))
+    lowest = np.minimum(highest, 2.0)
     while np.any(lowest < highest):
         middle = np.floor((lowest + highest) / 2.0)
-        is_enough = 4.0 * (spread / np.sqrt(middle) + drift / (middle + 1.0)) <= worse
+        is_enough = 4.0 * (deviation / np.sqrt(middle) + drift / (middle + 1.0)) <= worse
         highest, lowest = (
             np.where(is_enough, middle, highest),
             np.where(is_enough, lowest, middle + 1.0),
@@ -80,9 +81,9 @@ def closed_form(gaps: ArrayLike, algorithm: CES, agents: int, horizon: int) -> C
     An agent's regret is at most the sum over worse arms of 16 log T / (M gap) + (D + 1) gap +
     8 Q / (1 - l), and 1.
     """
-    array, spread, drift = _measure(gaps, algorithm, agents, horizon)
+    array, deviation, drift = _measure(gaps, algorithm, agents, horizon)
     worse = array[array > 0.0]
-    pulls = _enough_pulls(worse, spread, drift) + 1.0
+    pulls = _enough_pulls(worse, deviation, drift) + 1.0
     return _assemble(array, algorithm, agents, horizon, pulls)
 
 
@@ -90,6 +91,8 @@ def _measure(
     gaps: ArrayLike, algorithm: CES, agents: int, horizon: int
 ) -> tuple[np.ndarray, float, float]:
     """Returns the gaps, and the terms of U: sqrt(log T / M) and Q / (1 - l)."""
+    if not isinstance(algorithm, CES):
+        refuse("algorithm", algorithm, "one of fmab.ces(...)", "see fmab_jax.analysis.theory")
     if algorithm.width != 1.0:
         refuse("width", algorithm.width, "1 for the theorem", "leave it out")
     horizon = count("horizon", horizon, 2, 10**12, "give T in slots")
@@ -97,9 +100,9 @@ def _measure(
     return checked_gaps(gaps), math.sqrt(math.log(horizon) / agents), params["drift"]
 
 
-def _enough_pulls(gaps: np.ndarray, spread: float, drift: float) -> np.ndarray:
+def _enough_pulls(gaps: np.ndarray, deviation: float, drift: float) -> np.ndarray:
     """Returns 16 log T / (M gap^2) + 8 Q / ((1 - l) gap), pulls that are enough for each gap."""
-    return 16.0 * spread**2 / gaps**2 + 8.0 * drift / gaps
+    return 16.0 * deviation**2 / gaps**2 + 8.0 * drift / gaps
 
 
 def _assemble(
@@ -115,7 +118,7 @@ def _assemble(
     # Arms that tie with the best may stay for ever.
     is_tied = np.count_nonzero(gaps == 0.0) > 1
     last = float(np.max(pulls, initial=1.0)) - 1.0 + exchange.diameter
-    total = min(last, most) if not is_tied else float(most)
+    total = float(most if is_tied else min(last, most))
     exploration, waiting = float(worse @ pulls), exchange.diameter * float(worse.sum())
     parts = [agents * x for x in (exploration, waiting, 1.0 if len(worse) else 0.0)]
     return ConsensusBounds(

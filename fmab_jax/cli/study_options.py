@@ -78,7 +78,10 @@ def build_command(
             if allow_lists and (is_swept or parameter.kind.takes_list):
                 lists.add(option)
     name = f"{name} {' '.join(map(visible, names))}"
-    text = _describe_algorithm(classes[0], name, examples or classes[0].examples or _EXAMPLES)
+    text = "\n".join(map(_name_algorithm, classes))
+    if len(classes) == 1:
+        shown = examples or classes[0].examples or _EXAMPLES
+        text = _describe_algorithm(classes[0], name, shown)
     defaults = {"agents": classes[0].usual_agents}
     rest = [*words[len(names) :]]
     return Command(name, options, text, rest, parameters, defaults, lists, tuple(classes))
@@ -119,11 +122,16 @@ def _first_line(owner: type) -> str:
     return (inspect.getdoc(owner) or "").partition("\n")[0]
 
 
+def _name_algorithm(owner: type[Algorithm]) -> str:
+    """Returns the title of an algorithm, and what it is, in a line."""
+    return f"{owner.title or owner.name}. {_first_line(owner)}"
+
+
 def _describe_algorithm(owner: type[Algorithm], name: str, examples: Sequence[str]) -> str:
     """Returns the help of an algorithm, with examples."""
     from fmab_jax.algorithms.base import read_statement
 
-    text = f"{owner.title or owner.name}. {_first_line(owner)}"
+    text = _name_algorithm(owner)
     for field in ("communication", "trusted"):
         text += f"\n{field.capitalize()}: {read_statement(owner, field)}."
     text += f"\nSource: {owner.source}." * bool(owner.source)
@@ -173,11 +181,20 @@ def build_document(values: Record, owners: Sequence[type[Algorithm]]) -> Record:
         complete = [add_suggestions(owner, parameters) for owner in owners]
         if len(owners) > 1 and any(x != parameters for x in complete):
             allowed = "given with several algorithms, which count epsilon in different ways"
-            refuse("leak", UNSET, allowed, "add --leak 1")
+            remedy, noiseless = "add --leak 1", [x.name for x in owners if not _has_noise(x)]
+            if noiseless:
+                remedy = f"{noiseless[0]} has no noise: run it apart, or add --epsilon none"
+            refuse("leak", UNSET, allowed, remedy)
         parameters = complete[0]
     document |= {"parameters": parameters, "problem": problem}
     until = {tables["until"][n].name: x for n, x in by_table["until"].items()}
     return document | ({"until": until} if until else {})
+
+
+def _has_noise(owner: type[Algorithm]) -> bool:
+    from fmab_jax.analysis.leaks import NOISE
+
+    return any(name in parameters_of(owner) for name in NOISE)
 
 
 def _drop_list(value: object, parameter: Parameter) -> object:

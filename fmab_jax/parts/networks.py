@@ -54,8 +54,9 @@ class FixedGraph:
         edges = np.array(pairs, np.int32).reshape(-1, 2)
         given = [frozen.edges[pair].get("weight") for pair in pairs if weighted]
         weights = b""
-        if given and all(isinstance(x, numbers.Real) for x in given):
-            weights = np.array(given, np.float64).tobytes()
+        if given and all(map(_is_number, given)):
+            # A number that is too large for a float is refused where weights are used.
+            weights = np.array([min(x, 1e300) for x in given], np.float64).tobytes()
         name = name or str(graph.name or "")
         return cls(frozen.number_of_nodes(), edges.tobytes(), name, weights)
 
@@ -77,6 +78,10 @@ class FixedGraph:
         if self.weights:
             identity["weights_sha256"] = hashlib.sha256(self.weights).hexdigest()
         return identity | ({"edge_list": self.pairs} if count <= _LISTED_EDGES else {})
+
+
+def _is_number(weight: object) -> bool:
+    return isinstance(weight, numbers.Real) and not isinstance(weight, bool)
 
 
 @dataclass(frozen=True)
@@ -183,10 +188,8 @@ def network(value: object, agents: int, field: str = "graph") -> nx.Graph:
     return graphs.make(graph, agents, field=field)
 
 
-@functools.lru_cache(maxsize=64)
-def weigh_edges(
-    value: object, agents: int, weights: str, field: str = "weights"
-) -> Float[np.ndarray, "agent agent"]:
+@functools.lru_cache(maxsize=4)
+def weigh_edges(value: object, agents: int, weights: str) -> Float[np.ndarray, "agent agent"]:
     """Returns weights by which agents average with neighbours: symmetric, each row sums to 1.
 
     Args:
@@ -194,7 +197,6 @@ def weigh_edges(
         agents: M, at most 5,000.
         weights: "metropolis", 1 / (1 + larger degree of the two agents); "max_degree", 1 / (1 +
             largest degree); or "given", by the edges.
-        field: The argument's name for error messages.
 
     Returns:
         A read-only array. The diagonal is what is left for the agent itself.
@@ -202,14 +204,15 @@ def weigh_edges(
     Raises:
         ValueError: If the graph has no weights that are given, or they leave an agent less than 0.
     """
-    count("agents", agents, 1, _WEIGHED_AGENTS, "weights are a matrix of agents")
+    count("agents", agents, 1, _WEIGHED_AGENTS, "use fewer agents")
     graph = network(value, agents)
     degree = np.array([graph.degree[agent] for agent in range(agents)], float)
     first, second = np.array(graph.edges(), int).reshape(-1, 2).T
     if weights == "given":
         if not (isinstance(value, FixedGraph) and value.weights):
+            allowed = "'metropolis' or 'max_degree' unless each edge has a number as its weight"
             remedy = "give a networkx graph or GraphML whose edges have the attribute weight"
-            refuse(field, weights, "'metropolis' or 'max_degree' for this graph", remedy)
+            refuse("weights", weights, allowed, remedy)
         first, second = np.array(value.pairs, int).reshape(-1, 2).T
         by_edge = np.frombuffer(value.weights, np.float64)
     elif weights == "metropolis":
@@ -222,7 +225,7 @@ def weigh_edges(
     # Written so that NaN fails every comparison.
     if not (by_edge.min(initial=1.0) > 0.0 and left.min() >= -1e-9):
         allowed = "above 0 on each edge, and at most 1 over the edges of an agent"
-        refuse(field, weights, allowed, "divide them by their largest sum")
+        refuse("weights", weights, allowed, "divide them by their largest sum")
     np.fill_diagonal(matrix, np.maximum(left, 0.0))
     matrix.setflags(write=False)
     return matrix

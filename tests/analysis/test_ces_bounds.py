@@ -84,3 +84,12 @@ def test_what_no_bound_is_about_is_refused(arguments, words):
         with pytest.raises(ValueError) as caught:
             bound(*arguments)
         assert str(caught.value).startswith(words)
+
+
+def test_a_gap_of_almost_nothing_has_bounds():
+    """Catches a search that never ends, where halves of a number are no longer told apart."""
+    for gap in (1e-7, 1e-8, 1e-11):
+        found = consensus.bounds([0.0, gap], fmab.ces("ring"), 5, 10**12)
+        assert found.regret == pytest.approx(5 * 10**12 * gap)
+    with pytest.raises(ValueError, match="algorithm="):
+        consensus.bounds(GAPS, fmab.cdp_mab(1.0), 5, 10**4)
