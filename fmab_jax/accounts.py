@@ -274,7 +274,7 @@ class Accounts:
 
         def make_stretch() -> Stretch:
             share = jax.nn.one_hot(play, self.arms, dtype=jnp.float64)
-            agent, arm = jnp.arange(len(play)), jnp.minimum(play, self.arms - 1)
+            agent, arm = jnp.arange(len(play), dtype=play.dtype), jnp.minimum(play, self.arms - 1)
             return self._make_stretch(slot, end, gap, share, lambda own: own[agent, arm])
 
         return state._replace(

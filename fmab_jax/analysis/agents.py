@@ -29,15 +29,6 @@ def select_regret(data: xr.Dataset, kind: str) -> xr.Dataset:
 
     Raises:
         ValueError: If the result does not have this regret.
-
-    Example:
-        >>> import fmab_jax as fmab
-        >>> from fmab_jax.analysis.agents import select_regret
-        >>> problem = fmab.Problem(agents=5, arms=10, spread=0.5)
-        >>> data = fmab.sweep(fmab.cdp_mab, problem, epsilon=[0.1, 1], horizon=10**4, seeds=20)
-        >>> frame = fmab.table(select_regret(data, "agent_own_regret"))
-        >>> frame[["epsilon", "agent"]].shape, bool((frame.regret_lower < frame.regret).all())
-        ((10, 2), True)
     """
     choice("kind", kind, KINDS, "choose one of these")
     if not isinstance(data, xr.Dataset) or "seeds" not in data:
@@ -69,10 +60,15 @@ def select_regret(data: xr.Dataset, kind: str) -> xr.Dataset:
 def _spread_over_agents(data: xr.Dataset) -> xr.Dataset:
     """Returns a result in which each agent is a configuration, with the facts of its run.
 
-    What a run decided is left out, because it would be counted once for each agent.
+    What a run decided is left out, because it would be counted once for each agent; so are the
+    regrets of all agents together.
     """
     agents = data.agent
-    outputs = [name for name in data.data_vars if "agent" in data[name].dims]
+    outputs = [
+        name
+        for name in data.data_vars
+        if "agent" in data[name].dims or str(name).startswith((*KINDS, "fairness"))
+    ]
     data = data.drop_vars([*outputs, *EVENTS, "chosen_arm"], errors="ignore")
     names = [name for name in ("seeds", *LEAKS, "ledger") if name in data.variables]
     facts = {n: data[n].reset_coords(drop=True).expand_dims(agent=agents, axis=-1) for n in names}

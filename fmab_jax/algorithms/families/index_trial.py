@@ -275,7 +275,7 @@ class _SlotLoop(NamedTuple):
             if instance.segments is not None and own_gaps is not None:
                 segment = find_segment(instance.segments.ends, slot + 1)
                 all_gaps, own_gaps = instance.segments.gaps[segment], own_gaps[segment]
-            agent = jnp.arange(0 if own_gaps is None else len(own_gaps))
+            agent = jnp.arange(0 if own_gaps is None else len(own_gaps), dtype=arm.dtype)
             own_gap = read_own_gaps(own_gaps, gap, lambda own: own[agent, arm])
             excess = sum_excess(own_gap, gap, real)
             if own_gap.shape != gap.shape:
