@@ -50,14 +50,6 @@ def bounds(gaps: ArrayLike, algorithm: CES, agents: int, horizon: int) -> Consen
 
     Raises:
         ValueError: If an argument is out of range.
-
-    Example:
-        >>> import fmab_jax as fmab
-        >>> from fmab_jax.analysis import consensus
-        >>> given = [0.0, 0.2, 0.4], fmab.ces("ring"), 5, 10**4
-        >>> sharp, printed = consensus.bounds(*given), consensus.closed_form(*given)
-        >>> sharp.regret < printed.regret, sharp.links["peer"] == 5 * sharp.rounds
-        (True, True)
     """
     array, deviation, drift = _measure(gaps, algorithm, agents, horizon)
     worse = array[array > 0.0]

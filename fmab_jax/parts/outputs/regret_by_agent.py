@@ -95,7 +95,8 @@ def _accumulate_own() -> Accumulator:
         if not plays_alike(state):
             return by_rate.add(state, stretch, grid)
         slots = (stretch.stop - stretch.start).astype(jnp.float64)
-        is_here = jnp.arange(len(state[0])) == stretch.segment
+        here = jnp.asarray(stretch.segment).astype(jnp.int32)
+        is_here = jnp.arange(len(state[0]), dtype=jnp.int32) == here
         return (state[0] + jnp.where(is_here[:, None], arrays.rounded(slots * stretch.share), 0.0),)
 
     def add_slots(state: tuple[Array, ...], slots: Stretch, grid: Array) -> tuple[Array, ...]:
