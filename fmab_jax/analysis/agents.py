@@ -10,7 +10,8 @@ from fmab_jax.errors import choice, refuse
 
 KINDS = ("own_regret", "largest_regret", "largest_own_regret", "agent_regret", "agent_own_regret")
 """Outputs that `select_regret` takes for the regret."""
-_CURVES = {"agent_regret": "regret_by_agent", "agent_own_regret": "own_regret_by_agent"}
+CURVES = {"agent_regret": "regret_by_agent", "agent_own_regret": "own_regret_by_agent"}
+"""The output that is the curve of an output at T."""
 
 
 def select_regret(data: xr.Dataset, kind: str) -> xr.Dataset:
@@ -34,7 +35,7 @@ def select_regret(data: xr.Dataset, kind: str) -> xr.Dataset:
     if not isinstance(data, xr.Dataset) or "seeds" not in data:
         refuse("data", type(data).__name__, "a result of simulate or sweep", "pass it unchanged")
     ends = ("",) if "regret" in data else ("_mean", "_variance")
-    curve = _CURVES.get(kind, kind)
+    curve = CURVES.get(kind, kind)
     name = curve if ends == ("",) and curve in data else kind
     if f"{name}{ends[0]}" not in data:
         remedy = f"it comes where agents differ, or with outputs=[{kind!r}]"
@@ -46,7 +47,7 @@ def select_regret(data: xr.Dataset, kind: str) -> xr.Dataset:
         data = data.isel(places)
         values = [x.isel(time=-1, drop=True) if "time" in x.dims else x for x in values]
         values = [x.expand_dims(time=data.time.values) for x in values]
-    if kind in _CURVES:
+    if kind in CURVES:
         data = _spread_over_agents(data)
     if len(ends) > 1:
         values[1] = values[1].expand_dims("time_2")

@@ -102,7 +102,7 @@ def execute(call: Call[PlotOptions]) -> None:
 
 def _select_regret(data: xr.Dataset, options: PlotOptions) -> xr.Dataset:
     """Returns the results with the regret to draw for their regret, of each agent if asked for."""
-    from fmab_jax.analysis.agents import select_regret
+    from fmab_jax.analysis.agents import CURVES, select_regret
 
     metric = options.metric
     if "agent" in (options.x, options.y, options.hue):
@@ -111,6 +111,10 @@ def _select_regret(data: xr.Dataset, options: PlotOptions) -> xr.Dataset:
         metric = _OF_AGENTS[metric]
     elif metric not in _OWN:
         return data
+    curve = CURVES.get(metric, metric)
+    if options.curves and (curve not in data or "time" not in data[curve].dims):
+        needed = f"--curves: must be left out without {curve} over time in the result"
+        raise Refusal.line(f"{needed}; run it again with --outputs {curve}, and keep its trials")
     with rename_fields(kind="metric"):
         return select_regret(data, metric)
 

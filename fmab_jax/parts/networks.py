@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import math
 import numbers
 import os
 from dataclasses import dataclass, field
@@ -55,8 +56,7 @@ class FixedGraph:
         given = [frozen.edges[pair].get("weight") for pair in pairs if weighted]
         weights = b""
         if given and all(map(_is_number, given)):
-            # A number that is too large for a float is refused where weights are used.
-            weights = np.array([min(x, 1e300) for x in given], np.float64).tobytes()
+            weights = np.array([_convert_weight(x) for x in given]).tobytes()
         name = name or str(graph.name or "")
         return cls(frozen.number_of_nodes(), edges.tobytes(), name, weights)
 
@@ -82,6 +82,14 @@ class FixedGraph:
 
 def _is_number(weight: object) -> bool:
     return isinstance(weight, numbers.Real) and not isinstance(weight, bool)
+
+
+def _convert_weight(weight: numbers.Real) -> float:
+    """Returns a weight as a float; infinity, which is refused where it is used, if none fits."""
+    try:
+        return float(weight)
+    except OverflowError:
+        return math.inf
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,11 @@ def _check_names(outputs: Sequence[Output]) -> None:
         for axis, values in output.over if isinstance(output, Reduce) else ():
             if axis in taken or axes.setdefault(axis, values) != values:
                 refuse("Reduce.over", axis, _NAME_WANTED, "rename it")
+    # Those that come by default are computed beside any other.
+    shipped = {accumulator.name: accumulator for accumulator in collect_accumulators(AGENTS_DIFFER)}
+    for accumulator in collect_accumulators(outputs):
+        if shipped.get(accumulator.name, accumulator) != accumulator:
+            refuse("Accumulator.name", accumulator.name, _NAME_WANTED, "rename it")
     accumulators = [accumulator.name for accumulator in collect_accumulators(outputs)]
     for name in accumulators:
         if name in schema.FIELDS or accumulators.count(name) > 1:

@@ -285,3 +285,34 @@ def test_agents_are_drawn(tmp_path, monkeypatch):
     assert main("plot apart.nc --x epsilon --metric largest_own_regret".split()) == 0
     assert main("compare apart.nc --metric largest_own_regret".split()) == 0
     assert main("plot apart.nc --x epsilon --hue agent --metric cost".split()) == 2
+
+
+def test_no_curve_is_drawn_where_there_is_none(tmp_path, monkeypatch, capsys):
+    """Would catch a straight line to the regret at T, and a traceback of a summary."""
+    monkeypatch.chdir(tmp_path)
+    problem, epsilon = fmab.Problem(agents=3, arms=4, spread=0.5), [0.5, 1.0]
+    known = {"horizon": 500, "seeds": 8, "times": 4, "progress": False}
+    data = fmab.sweep(fmab.cdp_mab, problem, epsilon=epsilon, store="kept", **known)
+    fmab.sweep(fmab.cdp_mab, problem, epsilon=epsilon, store="summary", keep="summary", **known)
+    assert "own_regret" in data and "regret_by_agent" not in data
+    for words, curve in (
+        ("kept --curves --hue agent", "regret_by_agent"),
+        ("summary --curves --hue agent", "regret_by_agent"),
+        ("summary --curves --metric own_regret", "own_regret"),
+    ):
+        assert main(["plot", *words.split(), "--out", "x.png"]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"fmab: --curves: must be left out without {curve} over time")
+        assert len(said.splitlines()) == 1
+    assert not (tmp_path / "x.png").exists()
+
+
+def test_an_accumulator_of_ones_own_is_no_shipped_one():
+    """Would catch the regret of agents computed from the numbers of a user's accumulator."""
+    mine = Accumulator("agent_regret", ("agent",), lambda *_: jnp.zeros(1), lambda total, *_: total)
+    output = fmab.Output(
+        "mine", "x", "1", lambda record: record["agent_regret"][:, 0], accumulators=(mine,)
+    )
+    refuses("^Accumulator.name='agent_regret'", outputs.resolve, [output])
+    shipped = OUTPUTS.by_name()["agent_regret"].accumulators
+    assert outputs.resolve([fmab.Output("most", "x", "1", len, accumulators=shipped)])
