@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array
 
 from fmab_jax.analysis import device_summary, summary
-from fmab_jax.parts.outputs import FIELDS, Output, Reduce
+from fmab_jax.parts.outputs import FIELDS, TALLIED, Output, Reduce
 from fmab_jax.parts.outputs.standard import NUMBERS, list_standard, refuse_absent
 from fmab_jax.parts.worlds import ContextualWorld
 from fmab_jax.run import batches, resources
@@ -177,6 +177,7 @@ def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[
             for kind in KINDS:
                 arrays[f"{name}_{kind}"] = np.stack([getattr(part, kind) for part in parts])
 
+    tallied: dict[str, np.ndarray] = {}
     for output in configs[0].outputs:
         if isinstance(output, Reduce):
             states = [
@@ -187,6 +188,9 @@ def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[
                 arrays[state_name(output.name, number)] = np.stack(leaf_values)
             continue
         values = _compute_output(output, curves, configs)
+        if output.name in {tallied.name for tallied in TALLIED}:
+            bins = [summary.find_bins(x[:, -1] if x.ndim > 1 else x) for x in values]
+            tallied[f"{output.name}_bin"] = np.stack(bins)
         parts = [summary.compute_moments(x.reshape(len(x), -1), full=False) for x in values]
         for kind in KINDS:
             flat = [getattr(part, kind) for part in parts]
@@ -195,7 +199,7 @@ def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[
     with package_settings():
         final = np.asarray(curves["regret"][:, :, -1])
     world = configs[0].problem.world
-    counts = {
+    counts = tallied | {
         "regret_bin": summary.find_bins(final),
         **{
             output.name: np.stack(_compute_output(output, curves, configs))

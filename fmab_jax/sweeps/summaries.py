@@ -11,7 +11,7 @@ import xarray as xr
 
 from fmab_jax.analysis import summary
 from fmab_jax.analysis.budgets import find_tail
-from fmab_jax.parts.outputs import Reduce
+from fmab_jax.parts.outputs import TALLIED, Reduce
 from fmab_jax.parts.outputs.standard import list_standard
 from fmab_jax.run import schema
 from fmab_jax.run.reductions import finish_reduction
@@ -39,6 +39,9 @@ def label_summaries(results: Results, grid: Grid, stops: Mapping[str, int]) -> x
             dims, tables = [*grid.dims, *output.dims], cells.moments(output.name, output.dims)
             for kind, values in zip(("mean", "variance"), tables, strict=True):
                 variables[f"{output.name}_{kind}"] = dims, values, output.attrs
+            # By name, since outputs of another process are copies.
+            if output.name in {tallied.name for tallied in TALLIED}:
+                variables[f"{output.name}_quantile"] = cells.quantiles(output.name)
     variables |= cells.numbers_sent() | cells.histograms()
     variables["seeds"] = grid.dims, grid.table([stops[cell] for cell in grid.hashes])
     outputs = list_standard(grid.has_world, grid.has_contexts)
@@ -160,23 +163,27 @@ class _Cells:
     def histograms(self) -> Record:
         """Returns the histogram and quantiles of the regret at T, and the histogram of rounds."""
         grid, sparse = self.grid, self.counts("regret_bin")
-        quantiles = [
-            summary.read_quantiles(*histogram, np.array(QUANTILES))
-            if len(histogram[0])
-            else np.full(len(QUANTILES), math.nan)
-            for histogram in sparse
-        ]
         bins, regret = self._densify(sparse)
         low, high = summary.find_bin_edges(bins)
         made, rounds = self._densify(self.counts("rounds"))
         return {
-            "regret_quantile": ([*grid.dims, "quantile"], grid.table(quantiles)),
+            "regret_quantile": self.quantiles("regret"),
             "regret_histogram": ([*grid.dims, "bin"], regret),
             "rounds_histogram": ([*grid.dims, "made"], rounds),
             "bin_low": ("bin", low),
             "bin_high": ("bin", high),
             "made": ("made", made, {"long_name": "completed rounds"}),
         }
+
+    def quantiles(self, name: str) -> tuple[list[str], np.ndarray]:
+        """Returns the quantiles at T of a regret whose bins are counted."""
+        rows = [
+            summary.read_quantiles(*histogram, np.array(QUANTILES))
+            if len(histogram[0])
+            else np.full(len(QUANTILES), math.nan)
+            for histogram in self.counts(f"{name}_bin")
+        ]
+        return [*self.grid.dims, "quantile"], self.grid.table(rows)
 
     def _densify(
         self, sparse: list[tuple[np.ndarray, np.ndarray]]

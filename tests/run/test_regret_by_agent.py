@@ -147,6 +147,11 @@ def test_a_configuration_has_its_own_regret_wherever_it_is():
             mean = summary[f"{name}_mean"].sel(agents=agents)
             part = {dim: slice(run.sizes[dim]) for dim in mean.dims}
             np.testing.assert_allclose(mean.isel(part), run[name].mean("seed"), rtol=1e-12)
+        for name in ("own_regret", "largest_regret", "largest_own_regret"):
+            final = run[name][:, -1] if "time" in run[name].dims else run[name]
+            # The smallest value that half of the seeds do not exceed.
+            median = summary[f"{name}_quantile"].sel(agents=agents, quantile=0.5)
+            np.testing.assert_allclose(median, np.sort(final)[3], rtol=1e-2)
         assert np.isnan(cell.agent_own_regret[:, agents:]).all()
     # A single agent is the average.
     np.testing.assert_array_equal(data.own_regret[0], data.regret[0])

@@ -18,6 +18,7 @@ from fmab_jax.parts.outputs.output import Record as Record
 from fmab_jax.parts.outputs.output import Reduce as Reduce
 from fmab_jax.parts.outputs.output import Stretch as Stretch
 from fmab_jax.parts.outputs.regret_by_agent import AGENTS_DIFFER as AGENTS_DIFFER
+from fmab_jax.parts.outputs.regret_by_agent import TALLIED as TALLIED
 from fmab_jax.parts.outputs.standard import STANDARD as STANDARD
 from fmab_jax.parts.registry import Registry
 

@@ -222,3 +222,6 @@ AGENTS_DIFFER = (
     FAIRNESS,
 )
 """Outputs of every result in which agents differ; curves by agent are large, and on request."""
+
+TALLIED = (OWN_REGRET, LARGEST_REGRET, LARGEST_OWN_REGRET)
+"""Outputs of which summaries have quantiles at T, as of the regret."""
