@@ -188,7 +188,7 @@ def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[
                 arrays[state_name(output.name, number)] = np.stack(leaf_values)
             continue
         values = _compute_output(output, curves, configs)
-        if output.name in {tallied.name for tallied in TALLIED}:
+        if output.name in {x.name for x in TALLIED}:
             bins = [summary.find_bins(x[:, -1] if x.ndim > 1 else x) for x in values]
             tallied[f"{output.name}_bin"] = np.stack(bins)
         parts = [summary.compute_moments(x.reshape(len(x), -1), full=False) for x in values]

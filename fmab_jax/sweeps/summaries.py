@@ -40,7 +40,7 @@ def label_summaries(results: Results, grid: Grid, stops: Mapping[str, int]) -> x
             for kind, values in zip(("mean", "variance"), tables, strict=True):
                 variables[f"{output.name}_{kind}"] = dims, values, output.attrs
             # By name, since outputs of another process are copies.
-            if output.name in {tallied.name for tallied in TALLIED}:
+            if output.name in {x.name for x in TALLIED}:
                 variables[f"{output.name}_quantile"] = cells.quantiles(output.name)
     variables |= cells.numbers_sent() | cells.histograms()
     variables["seeds"] = grid.dims, grid.table([stops[cell] for cell in grid.hashes])
