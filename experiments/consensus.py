@@ -291,7 +291,7 @@ def judge_private(rows: Rows) -> str:
 def page(rows: Rows) -> Callable[[pictures.Page], None]:
     """Returns the function that draws the rows of the CSV."""
     times = sorted({int(row["T"]) for row in rows})
-    highest = max(max(row["regret"]) for row in rows)
+    highest = max(max(*row["regret"], row["bound of CES"] or 0) for row in rows)
     least = min(min(row["regret"]) for row in rows)
 
     def draw(page: pictures.Page) -> None:
@@ -323,9 +323,7 @@ def page(rows: Rows) -> Callable[[pictures.Page], None]:
                     panel.hlines(
                         bounds, places - 0.12, places + 0.6, color=look["color"], ls="--", lw=0.8
                     )
-                    highest_bound = max(bounds)
-                    panel.set_ylim(0.6 * least, 1.5 * max(highest, highest_bound))
-            panel.set(yscale="log")
+            panel.set(yscale="log", ylim=(0.6 * least, 1.5 * highest))
             panel.set_xticks(range(len(GRAPHS)), list(GRAPHS))
             panel.set_title(f"T = {write_count(horizon)}, {spread}", fontsize=style.FONT, pad=3)
             panel.set_xlabel("graph", fontsize=style.FONT, labelpad=2)

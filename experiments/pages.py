@@ -429,8 +429,8 @@ def _consensus(numbers: Numbers) -> str:
         (
             row["graph"],
             row["agents"],
-            f"{float(row['Q / (1 - l)']):,.3g}",
-            f"{float(row['largest disagreement']):,.3g}",
+            f"{float(row['Q / (1 - l)']):,.4g}",
+            f"{float(row['largest disagreement']):,.4g}",
             row["too small in rounds"],
         )
         for row in numbers.table("consensus_drift")

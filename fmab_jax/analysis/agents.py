@@ -41,7 +41,7 @@ def select_regret(data: xr.Dataset, kind: str) -> xr.Dataset:
         remedy = f"it comes where agents differ, or with outputs=[{kind!r}]"
         refuse("kind", kind, "in the result", remedy)
     values = [data[f"{name}{end}"] for end in ends]
-    attrs = values[0].attrs
+    attrs = values[0].attrs | {"metric": kind.replace("_", " ")}
     if len(ends) > 1 or "time" not in values[0].dims:
         places = {dim: [-1] for dim in ("time", "time_2") if dim in data.dims}
         data = data.isel(places)

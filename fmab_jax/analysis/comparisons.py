@@ -309,11 +309,13 @@ def _compare_pair(
         low, high = fieller(first.mean, second.mean, one**2, two**2, covariance, critical)
     chance = float(2 * stdtr(freedom, -abs(difference) / error) if error else difference == 0)
     p_value = min(1.0, times * chance)
+    regret = first.data["regret" if "regret" in first.data else "regret_mean"]
     return Comparison(
         participants=(_read_cost(first, labels[0]), _read_cost(second, labels[1])),
         method=method,
         level=level,
         note=note,
+        metric=str(regret.attrs.get("metric", "regret")),
         difference=difference,
         lower=difference - critical * error,
         upper=difference + critical * error,

@@ -30,8 +30,9 @@ class Comparison:
         method: "paired", "Welch" or "bound"; see `METHODS`.
         level: Confidence level.
         note: Note on the seeds; "" for none.
+        metric: Which regret is compared, in words.
         at: Values that both share and others do not, such as "ε = 1"; "" for none.
-        difference: Mean regret of the first minus that of the second, in reward summed over agents.
+        difference: Mean regret of the first minus that of the second, in reward.
         lower: Lower end of its confidence interval.
         upper: Upper end.
         percent: Difference in per cent of the second's mean; NaN where that is 0.
@@ -46,6 +47,7 @@ class Comparison:
     method: str
     level: float
     note: str = ""
+    metric: str = "regret"
     at: str = ""
     difference: float
     lower: float
@@ -102,9 +104,9 @@ class Comparison:
         if self.verdict == "less":
             middle, low, high = -middle, -high, -low
         number, interval = write_interval(middle, low, high)
-        text = f"{self.first} costs {number}{unit} {self.verdict} regret than {self.second}"
+        text = f"{self.first} costs {number}{unit} {self.verdict} {self.metric} than {self.second}"
         if self.verdict == "not shown":
-            text = f"{'no' if self.at else 'No'} difference in regret is shown between "
+            text = f"{'no' if self.at else 'No'} difference in {self.metric} is shown between "
             text += f"{self.first} and {self.second}: {number}{unit}"
         regret = f"{f'With {self.at}: ' * bool(self.at)}{text} {interval}"
         return "; ".join(filter(None, [regret, *self._list_costs()]))
@@ -139,8 +141,8 @@ class Comparison:
             "first": self.first,
             "second": self.second,
             "leaks ε": " and ".join(leaks) * all(leaks),
-            "regret, first": words.write_short(self.participants[0].mean),
-            "regret, second": words.write_short(self.participants[1].mean),
+            f"{self.metric}, first": words.write_short(self.participants[0].mean),
+            f"{self.metric}, second": words.write_short(self.participants[1].mean),
             "difference": f"{_write_signed(self.difference)} {interval}",
             "per cent": percent,
             "p-value": write_p_value(self.adjusted),

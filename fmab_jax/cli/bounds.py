@@ -17,8 +17,8 @@ is that: then it is marked as capped.
   bad event        probability that a confidence interval fails, for any agent
   best arm lost    probability that any agent has no best arm left at T
   epsilon message  N epsilon, what one message leaks (Theorem 1)
-For ces they are those of its source, round by round and as printed: it waits
-until all agents have heard of a mark, and fails with probability 1 / T.
+For ces the table has what its source states, round by round and as printed.
+Waiting is there the time in which all agents hear that an arm is to leave.
 
 Examples:
   fmab bounds cdp --epsilon 0.5 --horizon 1e6
@@ -85,6 +85,7 @@ def execute(call: Call[NoOptions]) -> None:
     import numpy as np
     import xarray as xr
 
+    from fmab_jax.algorithms.ces import CES
     from fmab_jax.analysis import theory, words
     from fmab_jax.cli.printing import print_rows
     from fmab_jax.parts.instances import TIE
@@ -111,7 +112,10 @@ def execute(call: Call[NoOptions]) -> None:
         alone = config.exchange.alone
         least = theory.lai_robbins(means, config.horizon, instance.agents, alone=alone)
         print(_YARDSTICK.format(_format_bound(least)))
-    print("All numbers of the table are upper bounds: see fmab bounds --help.")
+    stated = "All numbers of the table are upper bounds: see fmab bounds --help."
+    if isinstance(config.algorithm, CES):
+        stated = "So the source of CES states; docs/theory.md says what is not proved."
+    print(stated)
 
 
 def _compute(
@@ -124,9 +128,9 @@ def _compute(
 
     algorithm, exchange, horizon = config.algorithm, config.exchange, config.horizon
     if isinstance(algorithm, CES):
-        given = gaps, algorithm, exchange.agents, horizon
+        arguments = gaps, algorithm, exchange.agents, horizon
         names = "round by round", "as printed"
-        return names, [consensus.bounds(*given), consensus.closed_form(*given)]
+        return names, [consensus.bounds(*arguments), consensus.closed_form(*arguments)]
     assert isinstance(algorithm, PaperElimination)
     settings: Record = {"heterogeneous": heterogeneous}
     if algorithm.rounds is not None:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fmab_jax.cli.options import Call, option, rename_fields, visible
-from fmab_jax.cli.printing import LEVEL, line_width, print_texts, read_results
+from fmab_jax.cli.printing import AGENT_METRICS, LEVEL, line_width, print_texts, read_results
 from fmab_jax.errors import PlainText, Refusal, refuse
 from fmab_jax.parameters import Choice
 
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from fmab_jax.analysis.statements import Comparison
-
-
-_OWN = ("own_regret", "largest_regret", "largest_own_regret")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +42,7 @@ class CompareOptions:
     one."""
     against: tuple[str, ...] = option((), metavar="CONDITION", default_text="all")
     """Conditions of the second one, which may be in a second result."""
-    metric: str = option("regret", kind=Choice(options=("regret", *_OWN)))
+    metric: str = option("regret", kind=Choice(options=("regret", *AGENT_METRICS)))
     """What is compared; regret against own best arms, and the largest of an agent, where agents
     differ."""
     level: float = option(0.95, kind=LEVEL)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fmab_jax.cli.options import Call, list_changed, option, rename_fields, visible
-from fmab_jax.cli.printing import Reading, read_results, select_cells
+from fmab_jax.cli.printing import AGENT_METRICS, Reading, read_results, select_cells
 from fmab_jax.cli.study_options import choose_file_name
 from fmab_jax.errors import Refusal, refuse
 from fmab_jax.parameters import Choice
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from fmab_jax.plots.saving import Figure
 
 
-_OWN = ("own_regret", "largest_regret", "largest_own_regret")
 # What is drawn of each agent in place of a metric.
 _OF_AGENTS = {"regret": "agent_regret", "own_regret": "agent_own_regret"}
 
@@ -45,7 +44,9 @@ class PlotOptions(Reading):
     """Second parameter: a heat map over --x and --y."""
     hue: str | None = option(None, metavar="PARAMETER", default_text="off")
     """Parameter told apart by colour; or agent, where agents differ."""
-    metric: str = option("regret", kind=Choice(options=("regret", "cost", "rounds", *_OWN)))
+    metric: str = option(
+        "regret", kind=Choice(options=("regret", "cost", "rounds", *AGENT_METRICS))
+    )
     """What is drawn against --x; with --curves regret or own_regret."""
     curves: bool = option(False)
     """Regret and links over time, a curve for each configuration."""
@@ -105,11 +106,13 @@ def _select_regret(data: xr.Dataset, options: PlotOptions) -> xr.Dataset:
     from fmab_jax.analysis.agents import CURVES, select_regret
 
     metric = options.metric
+    if options.pareto and options.hue == "agent":
+        raise Refusal.line("--hue agent: must be left out with --pareto; agents share the cost")
     if "agent" in (options.x, options.y, options.hue):
         if metric not in _OF_AGENTS:
             refuse("metric", metric, f"{' or '.join(_OF_AGENTS)} of agents", "choose one of these")
         metric = _OF_AGENTS[metric]
-    elif metric not in _OWN:
+    elif metric not in AGENT_METRICS:
         return data
     curve = CURVES.get(metric, metric)
     if options.curves and (curve not in data or "time" not in data[curve].dims):
@@ -130,7 +133,7 @@ def _draw(kind: str, data: xr.Dataset, options: PlotOptions) -> Figure:
     frame = table(data, level=options.level, **options.prices)
     if kind == "pareto":
         return pareto.plot_pareto(frame, options.hue, **look)
-    metric = "regret" if options.metric in _OWN else options.metric
+    metric = "regret" if options.metric in AGENT_METRICS else options.metric
     look |= {"x": options.x, "metric": metric}
     if kind == "heat":
         return heat.plot_heat(frame, **look | {"y": options.y})

@@ -30,6 +30,8 @@ _LATEX |= {ord(x): f"$^{{{y}}}$" for x, y in zip("⁻⁰¹²³⁴⁵⁶⁷⁸⁹
 _LATEX |= {ord("–"): "--"}
 
 
+# Other regrets than that of all agents against the arm that is best on average.
+AGENT_METRICS = ("own_regret", "largest_regret", "largest_own_regret")
 LEVEL = Real(low=0.0, high=1.0, open_low=True, open_high=True)
 PRICE = Real(low=0.0, high=1e100)
 

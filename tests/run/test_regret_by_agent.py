@@ -324,3 +324,16 @@ def test_an_accumulator_of_ones_own_is_no_shipped_one():
     refuses("^Accumulator.name='agent_regret'", outputs.resolve, [output])
     shipped = OUTPUTS.by_name()["agent_regret"].accumulators
     assert outputs.resolve([fmab.Output("most", "x", "1", len, accumulators=shipped)])
+
+
+def test_a_comparison_names_the_regret_that_it_compares(tmp_path, monkeypatch, capsys):
+    """Would catch the largest regret of an agent, reported as the regret of all."""
+    pair = [select_regret(curves(), "largest_own_regret").sel(epsilon=x) for x in (1.0, 2.0)]
+    found = fmab.compare(*pair)
+    assert found.metric == "largest own regret" and " largest own regret " in found.sentence
+    assert "largest own regret, first" in found.cells()
+    assert fmab.compare(*(curves().sel(epsilon=x) for x in (1.0, 2.0))).metric == "regret"
+    monkeypatch.chdir(tmp_path)
+    fmab.save(curves(), "apart.nc")
+    assert main("plot apart.nc --pareto --hue agent".split()) == 2
+    assert capsys.readouterr().err.startswith("fmab: --hue agent: must be left out with --pareto")
