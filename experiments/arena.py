@@ -82,6 +82,7 @@ class Entry(NamedTuple):
     label: str  # in figures and tables
     algorithm: Any  # as its authors would set it, at epsilon = 1 where it is private
     trust: str  # who is trusted, a key of `TRUST`
+    slow: str = ""  # what a seed costs where it costs more than its kind, a key of `SHARES`
 
     @property
     def steps(self) -> bool:
@@ -102,17 +103,19 @@ class Entry(NamedTuple):
     @property
     def cost(self) -> str:
         """What a seed costs, a key of `SHARES`."""
-        if self.algorithm.name == "ces":
-            return "talk"
+        if self.slow:
+            return self.slow
         if not self.steps:
             together = isinstance(self.algorithm, fmab.Episodes) and not self.alone
             usual = "rounds" if self.agents == AGENTS else "episodes"
             return "together" if together else usual
-        if self.algorithm.name == "lazy_dp_ts":
-            return "draws"
-        if self.algorithm.name == "kl_ucb" and self.alone:
-            return "search"
         return "pooled" if self.algorithm.shared else "alone" if self.alone else "talk"
+
+    @property
+    def reason(self) -> str:
+        """Why it is not run where it has no seeds."""
+        every = "slot by slot" if self.steps else "with an exchange after every pull"
+        return f"because simulating them {every} takes too long"
 
     def seeds(self, part: str, horizon: int, seeds: int) -> int:
         """Returns how many seeds a part runs; 0 for none."""
@@ -158,8 +161,8 @@ LINE_UP = {
         "Gossip_UCB, ring, scaled", fmab.gossip_ucb("ring", radius="scaled"), "open"
     ),
     "dec_ucb": Entry("Dec_UCB, ring", fmab.dec_ucb("ring"), "open"),
-    "ces": Entry("CES, ring", fmab.ces("ring"), "open"),
-    "ces_complete": Entry("CES, complete graph", fmab.ces("complete"), "open"),
+    "ces": Entry("CES, ring", fmab.ces("ring"), "open", slow="talk"),
+    "ces_complete": Entry("CES, complete graph", fmab.ces("complete"), "open", slow="talk"),
     "gosine": Entry("GosInE", fmab.gosine(), "names"),
     "lcc_ucb": Entry("LCC-UCB", fmab.lcc_ucb(), "names"),
     "lcc_ucb_graph": Entry("LCC-UCB, ring", fmab.lcc_ucb("ring"), "names"),
@@ -167,13 +170,13 @@ LINE_UP = {
     "dp_se": Entry("DP-SE", fmab.dp_se(EPSILON), "alone"),
     "adap_ucb": Entry("AdaP-UCB", fmab.adap_ucb(EPSILON), "alone"),
     "adap_klucb": Entry("AdaP-KLUCB", fmab.adap_ucb(EPSILON, kl=True), "alone"),
-    "lazy_dp_ts": Entry("Lazy-DP-TS", fmab.lazy_dp_ts(EPSILON), "alone"),
+    "lazy_dp_ts": Entry("Lazy-DP-TS", fmab.lazy_dp_ts(EPSILON), "alone", slow="draws"),
     "dp_imed": Entry("DP-IMED", fmab.dp_imed(EPSILON), "alone"),
     "dp_klucb": Entry("DP-KLUCB", fmab.dp_klucb(EPSILON), "alone"),
     "tree_ucb": Entry("Private UCB (tree)", fmab.tree_ucb(EPSILON), "alone"),
     "ucb1": Entry("UCB1", fmab.ucb1(), "alone"),
     "thompson": Entry("Thompson sampling", fmab.thompson(), "alone"),
-    "kl_ucb": Entry("KL-UCB", fmab.kl_ucb(), "alone"),
+    "kl_ucb": Entry("KL-UCB", fmab.kl_ucb(), "alone", slow="search"),
     "uniform_play": Entry("uniform play", fmab.uniform_play(), "alone"),
 }
 # Bits of a number that is sent: a real has 64, and so has a reward that is told as it is.
@@ -181,8 +184,6 @@ BITS = {name: item.algorithm.number_bits(ARMS) for name, item in LINE_UP.items()
 REAL, NAME = BITS["cdp"], BITS["gosine"]
 
 UNBOUNDED = "no bound"
-TOO_SLOW = "because simulating them slot by slot takes too long"
-
 
 # What a leak is called, by how it is counted.
 ACCOUNTANTS: dict[str | float, str] = {
@@ -549,7 +550,7 @@ def absent_of_view(view: str, leak: float, parts: Mapping[Any, Any]) -> dict[str
     """Returns why contestants with some finite epsilon take no part in a view, by label."""
     what = VIEWS[view]
     slow = [name for name in what.makers if (view, name, leak) not in parts]
-    reasons = {**what.absent, **dict.fromkeys(slow, TOO_SLOW)}
+    reasons = {**what.absent, **{name: LINE_UP[name].reason for name in slow}}
     return {LINE_UP[name].label: why for name, why in reasons.items()}
 
 

@@ -95,8 +95,8 @@ def _horizon(
         for name, words in FIGURES.items()
     )
     lines = [f"## {at}", "", *common.table_lines(rows), "", TABLE, ""]
-    slow = (entry.label for name, entry in LINE_UP.items() if name not in parts["a"])
-    lines += write_absent(dict.fromkeys(slow, arena.TOO_SLOW))
+    absent = (entry for name, entry in LINE_UP.items() if name not in parts["a"])
+    lines += write_absent({entry.label: entry.reason for entry in absent})
     lines += [f"**At matched trust, {at}.** {MATCHED}", ""]
     for view, settings in VIEWS.items():
         if rows := arena_figures.matched_table(view, parts["b"]):

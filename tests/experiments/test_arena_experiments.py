@@ -394,8 +394,11 @@ def test_parts_have_the_seeds_that_their_contestants_can_run(monkeypatch):
         "cdp": (1000, 1000, 1000), "ucb1_pooled": (100, 40, 40), "ucb1": (100, 20, 4),
         "dp_imed": (1000, 200, 10), "kl_ucb": (40, 20, 0), "gosine": (40, 4, 4),
         "lazy_dp_ts": (10, 0, 0), "dp_imed_sum": (1000, 1000, 1000),
+        "ces": (40, 4, 4),
     }.items():  # fmt: skip
         assert tuple(arena.LINE_UP[name].seeds(p, 10**5, 1000) for p in "abc") == wanted, name
+    assert "slot by slot" in arena.LINE_UP["gosine"].reason
+    assert "slot by slot" not in arena.LINE_UP["ces"].reason
 
 
 def test_the_arenas_tables_and_panels_show_the_data(monkeypatch, tmp_path):
