@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import ces_twin as twin
@@ -296,6 +297,30 @@ def test_rows_of_padding_change_no_bit():
     alone = fmab.simulate(fmab.ces("ring", width=0.1), problem, **options)
     for name in NAMES:
         np.testing.assert_array_equal(alone[name], data[name].sel(agents=5), name)
+
+
+@dataclass(frozen=True)
+class ReadsWeights(fmab.ces):
+    """CES whose code is not the package's."""
+
+    name = "reads_weights"
+
+
+def test_weights_of_edges_are_part_of_the_identity_only_if_they_are_read():
+    """Would catch a study that runs anew for weights nobody reads, or not for others."""
+    graphs = TREE, WEIGHTED, weigh(TREE, [0.1, 0.2, 0.3, 0.4])
+    fields = {"agents": 5, "arms": 2, "horizon": 9, "seeds": 2}
+
+    def count_hashes(*graphs, **options):
+        return len({fmab.Study(fmab.ces(x, **options), **fields).hash for x in graphs})
+
+    assert count_hashes(*graphs) == count_hashes(*graphs, weights="max_degree") == 1
+    assert count_hashes(*graphs[1:], weights="given") == 2
+    assert count_hashes(TREE, nx.path_graph(5)) == 2
+    swept = fmab.Study(fmab.ces, graph=WEIGHTED, weights=["metropolis", "given"], **fields)
+    assert len({point.hash for point in swept.points}) == 2
+    # A class of a user may read them at any option.
+    assert len({fmab.Study(ReadsWeights(x), **fields).hash for x in graphs}) == 3
 
 
 def test_graphs_and_weights_that_do_not_average_are_refused():
