@@ -62,8 +62,8 @@ TRUST = {
 # The part of the seeds that is run, by what a seed costs: of whoever plays in rounds, of agents
 # alone in episodes, of agents together in episodes, of one policy that all agents share, of agents
 # alone in slots, of those that look for an index in every slot, of agents that draw from a Beta law
-# for every arm, of agents that talk in slots, or after each pull of all arms. In each part of the
-# arena, up to T = 10^4, up to 10^5, and beyond.
+# for every arm, of agents that talk in slots, of agents that exchange estimates after each pull of
+# all arms. In each part of the arena, up to T = 10^4, up to 10^5, and beyond.
 SHARES = {
     "rounds": {"a": (1.0, 1.0, 1.0), "b": (1.0, 1.0, 1.0), "c": (1.0, 1.0, 0.1)},
     "episodes": {"a": (1.0, 1.0, 1.0), "b": (1.0, 0.2, 0.02), "c": (0.2, 0.01, 0.01)},
@@ -73,6 +73,7 @@ SHARES = {
     "search": {"a": (1.0, 0.04, 0.04), "b": (0.1, 0.02, 0.0), "c": (0.05, 0.0, 0.0)},
     "draws": {"a": (0.1, 0.01, 0.0), "b": (0.02, 0.0, 0.0), "c": (0.01, 0.0, 0.0)},
     "talk": {"a": (0.2, 0.04, 0.0), "b": (0.05, 0.004, 0.0), "c": (0.05, 0.004, 0.0)},
+    "exchanges": {"a": (0.2, 0.04, 0.04), "b": (0.05, 0.004, 0.0), "c": (0.05, 0.004, 0.004)},
 }
 
 
@@ -114,8 +115,9 @@ class Entry(NamedTuple):
     @property
     def reason(self) -> str:
         """Why it is not run where it has no seeds."""
-        every = "slot by slot" if self.steps else "with an exchange after every pull"
-        return f"because simulating them {every} takes too long"
+        if not self.steps:
+            return "because we have not run them at this horizon yet"
+        return "because simulating them slot by slot takes too long"
 
     def seeds(self, part: str, horizon: int, seeds: int) -> int:
         """Returns how many seeds a part runs; 0 for none."""
@@ -161,8 +163,8 @@ LINE_UP = {
         "Gossip_UCB, ring, scaled", fmab.gossip_ucb("ring", radius="scaled"), "open"
     ),
     "dec_ucb": Entry("Dec_UCB, ring", fmab.dec_ucb("ring"), "open"),
-    "ces": Entry("CES, ring", fmab.ces("ring"), "open", slow="talk"),
-    "ces_complete": Entry("CES, complete graph", fmab.ces("complete"), "open", slow="talk"),
+    "ces": Entry("CES, ring", fmab.ces("ring"), "open", slow="exchanges"),
+    "ces_complete": Entry("CES, complete graph", fmab.ces("complete"), "open", slow="exchanges"),
     "gosine": Entry("GosInE", fmab.gosine(), "names"),
     "lcc_ucb": Entry("LCC-UCB", fmab.lcc_ucb(), "names"),
     "lcc_ucb_graph": Entry("LCC-UCB, ring", fmab.lcc_ucb("ring"), "names"),

@@ -18,7 +18,7 @@ from experiments import (
 # --- the arena ----------------------------------------------------------------------------------
 
 MANY = dict.fromkeys(("rounds", "together"), 60) | dict.fromkeys(("pooled", "episodes"), 30)
-MANY |= dict.fromkeys(("alone", "search"), 16) | dict.fromkeys(("talk", "draws"), 10)
+MANY |= dict.fromkeys(("alone", "search"), 16) | dict.fromkeys(("talk", "exchanges", "draws"), 10)
 # Who is not run at the longer horizon, and who besides where agents differ.
 LONG = ("fed_ucb", "dducb", "gossip_ucb", "dec_ucb", "gosine", "dp_se", "thompson")
 SETTINGS = (
