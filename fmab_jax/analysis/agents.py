@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from fmab_jax.analysis.bands import EVENTS
 from fmab_jax.analysis.costs import LEAKS
@@ -21,7 +25,8 @@ def select_regret(data: xr.Dataset, kind: str) -> xr.Dataset:
         data: From `simulate`, `sweep`, `open_sweep` or `load`, where agents differ.
         kind: "own_regret", the sum over agents of the regret against their own best arms;
             "largest_regret" or "largest_own_regret", that of the agent with most; "agent_regret" or
-            "agent_own_regret", with each agent a configuration of its own, along ``agent``.
+            "agent_own_regret", with each agent a configuration of its own, along ``agent``; where
+            numbers of agents are swept, ``seeds`` are 0 for agents that a configuration lacks.
 
     Returns:
         The Dataset with ``regret`` over time where its curve is there (of agents: if the output
@@ -48,7 +53,9 @@ def select_regret(data: xr.Dataset, kind: str) -> xr.Dataset:
         values = [x.isel(time=-1, drop=True) if "time" in x.dims else x for x in values]
         values = [x.expand_dims(time=data.time.values) for x in values]
     if kind in CURVES:
-        data = _spread_over_agents(data)
+        # Where numbers of agents are swept, the others of a configuration are NaN.
+        first = values[0].isel({dim: 0 for dim in ("seed", "time") if dim in values[0].dims})
+        data = _spread_over_agents(data, first.notnull())
     if len(ends) > 1:
         values[1] = values[1].expand_dims("time_2")
     dims = [*data.seeds.dims, "seed", "time", "time_2"]
@@ -58,11 +65,44 @@ def select_regret(data: xr.Dataset, kind: str) -> xr.Dataset:
     return data.assign({n: (x.dims, x.data, attrs) for n, x in regret.items()})
 
 
-def _spread_over_agents(data: xr.Dataset) -> xr.Dataset:
+def find_absent_agents(seeds: xr.DataArray) -> xr.DataArray:
+    """Tells which configurations are an agent that its run lacks, by numbers of seeds.
+
+    The run has fewer agents than another one of the sweep. An unfinished run, without seeds of any
+    agent, lacks none.
+    """
+    if "agent" not in seeds.dims:
+        return xr.zeros_like(seeds, bool)
+    return (seeds == 0) & (seeds.max("agent") > 0)
+
+
+def describe_alike(kind: str, is_alike: Mapping[str, bool]) -> tuple[str, str]:
+    """Says in which runs agents have the same regret, and in a short form; "" for none.
+
+    Args:
+        kind: Which regret is shown, as `select_regret` states it in the attribute ``metric``.
+        is_alike: By label of each run with several agents, whether `has_equal` holds.
+    """
+    labels = [label for label, alike in is_alike.items() if alike]
+    if not labels:
+        return "", ""
+    where = f" ({', '.join(labels)})" * (len(labels) < len(is_alike))
+    short = f"Agents pull alike{where}, so each has the same regret"
+    own = "; the metric own_regret compares each with its own best arm" * (kind == "agent regret")
+    return f"{short}, to three digits{own}", short
+
+
+def has_equal(values: ArrayLike) -> bool:
+    """Tells whether agents, along the first axis, have the same values to three digits."""
+    # Agents that wait for each other do not end an epoch in the same slot.
+    return bool(np.allclose(values, np.asarray(values)[0], rtol=1e-3))
+
+
+def _spread_over_agents(data: xr.Dataset, exists: xr.DataArray) -> xr.Dataset:
     """Returns a result in which each agent is a configuration, with the facts of its run.
 
     What a run decided is left out, because it would be counted once for each agent; so are the
-    regrets of all agents together.
+    regrets of all agents together. ``exists`` tells which agents each configuration has.
     """
     agents = data.agent
     outputs = [
@@ -70,9 +110,11 @@ def _spread_over_agents(data: xr.Dataset) -> xr.Dataset:
         for name in data.data_vars
         if "agent" in data[name].dims or str(name).startswith((*KINDS, "fairness"))
     ]
-    data = data.drop_vars([*outputs, *EVENTS, "chosen_arm"], errors="ignore")
+    data = data.drop_vars([*outputs, *EVENTS, "chosen_arm", "undecided"], errors="ignore")
     names = [name for name in ("seeds", *LEAKS, "ledger") if name in data.variables]
     facts = {n: data[n].reset_coords(drop=True).expand_dims(agent=agents, axis=-1) for n in names}
+    seeds = facts["seeds"]
+    facts["seeds"] = seeds.copy(data=np.where(exists.transpose(*seeds.dims), seeds, 0))
     ledger = ["ledger"] if "ledger" in names else []
     return data.assign({n: (x.dims, x.values, x.attrs) for n, x in facts.items()}).set_coords(
         ledger

@@ -38,11 +38,12 @@ def select_rows(frame: pd.DataFrame, where: Sequence[str] | str) -> pd.DataFrame
                 text, engine="python", local_dict={}, resolvers=({"none": math.inf},)
             )
         except Exception as error:  # pandas' own, and whatever comparing values raises
-            allowed = "a condition such as links_max <= 400 and leak_messages <= 2"
+            allowed = "a condition such as links_max <= 400 and graph == 'ring'"
             remedy = f"name columns of fmab show --format csv ({describe_error(error)})"
             refuse("where", text, allowed, remedy)
         if not isinstance(mask, pd.Series) or mask.dtype != bool:
-            refuse("where", text, "true or false of a row", "compare columns by == <= >= < > !=")
+            allowed = "a condition such as epsilon == 1, which is true or false of a row"
+            refuse("where", text, allowed, "compare a column by == <= >= < > !=")
         frame, values = frame[mask], values[mask]
     return frame
 

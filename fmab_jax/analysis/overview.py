@@ -48,7 +48,8 @@ def show(
         frame: From `table`, or some of its rows and columns. Configurations without seeds are left
             out.
         columns: Names of its columns to show, in this order. A mean is shown with its interval. By
-            default the swept parameters, leaks, means, ``links_max``, events and seeds.
+            default the swept parameters, leaks, means, ``links_max``, events and seeds; where
+            agents differ fewer, and the legend names the others.
         words: Whether parameters and their values have words for a paper, such as "privacy
             parameter ε" and "no noise".
 
@@ -67,6 +68,7 @@ def show(
     """
     if not isinstance(frame, pd.DataFrame):
         refuse("frame", type(frame).__name__, "what table returned", "write show(table(data))")
+    unshown = frame.attrs.get("unshown", []) if columns is None else []
     if columns is None:
         usual = [name for name in frame if not str(name).endswith(("_lower", "_upper"))]
         columns = [name for name in frame.attrs.get("shown", usual) if name in frame]
@@ -75,7 +77,10 @@ def show(
     flag("words", words)
     texts = dict(_write_column(rows, name, words) for name in columns)
     shown = TextTable(texts, index=rows.index)
-    shown.attrs = frame.attrs | {"legend": _write_legend(frame, columns)}
+    legend = _write_legend(frame, columns)
+    if names := ", ".join(name for name in unshown if name in frame):
+        legend.append(f"Not shown unless named as columns: {names}.")
+    shown.attrs = frame.attrs | {"legend": legend}
     return shown
 
 
@@ -127,9 +132,16 @@ def _write_column(rows: pd.DataFrame, name: str, words: bool) -> tuple[str, list
         texts = [f"{x:.3g} [{_write_end(low)}, {_write_end(high)}]" for x, low, high in ends]
     else:
         halves = ((x, float(f"{(high - low) / 2:.2g}")) for x, low, high in ends)
-        texts = [f"{write_short(x)} ± {write_short(half)}" for x, half in halves]
+        texts = [_write_mean(x, half) for x, half in halves]
     texts = ["-" if x != x else text for x, text in zip(values, texts, strict=True)]
     return f"{heading}, % [{share}]" if unit > 1 else f"{heading} ± {share}", texts
+
+
+def _write_mean(mean: float, half: float) -> str:
+    """Writes a mean with half its interval, unless that is lost in the mean's last digit."""
+    text = write_short(mean)
+    is_lost = half > 0 and write_short(mean - half) == text == write_short(mean + half)
+    return text if is_lost else f"{text} ± {write_short(half)}"
 
 
 def _write_end(percent: float) -> str:
@@ -181,6 +193,11 @@ def _write_legend(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:
         share = f"{100 * attrs['level']:.6g} %"
         names = ", ".join(events).replace("_", " ").capitalize()
         lines.append(f"{names}: % of the seeds at T, with the {share} Clopper-Pearson interval.")
+    facts = [(name, attrs.get("words", {}).get(name, {})) for name in columns]
+    notes = {name: x.get("note") or x.get("long_name") for name, x in facts if name in estimates}
+    if texts := [f"{name.replace('_', ' ')}: {note}" for name, note in notes.items() if note]:
+        text = "; ".join(texts)
+        lines.append(f"{text[0].upper()}{text[1:]}.")
     if any(name.startswith("leak_") for name in columns):
         lines.append(f"{costs.LEAK_NOTE}.")
     if {"leak_sum", "leak_actions"} & {*columns}:

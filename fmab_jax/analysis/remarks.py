@@ -33,13 +33,15 @@ def list_remarks(frame: pd.DataFrame, data: xr.Dataset, settings: Sequence[Recor
     if empty := len(frame) - len(begun):
         noun = "configuration" + "s" * (empty > 1)
         lines.append(f"{empty:,} {noun} not begun yet: run the sweep's command again.")
-    idle = (begun.rounds_made == 0) & (begun.undecided == 1)
+    # What a run decided is no fact of one of its agents.
+    decided = begun if "undecided" in begun else begun[:0].assign(rounds_made=0.0, undecided=0.0)
+    idle = (decided.rounds_made == 0) & (decided.undecided == 1)
     if number := int(idle.sum()):
         lines.append(
             f"No round was completed by T{rows(number)}: T is shorter than the first epoch, every "
             "seed still explores.\nTake a longer horizon."
         )
-    shares = (100 * begun.undecided[~idle]).dropna()
+    shares = (100 * decided.undecided[~idle]).dropna()
     if len(shares) and shares.max() >= 1:
         share = privacy.write_range([round(end) for end in (shares.min(), shares.max())])
         lines.append(

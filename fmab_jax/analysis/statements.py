@@ -58,6 +58,12 @@ class Comparison:
     p_value: float
     adjusted: float
 
+    def __str__(self) -> str:
+        """The sentence, and how sure it is."""
+        interval = f"In brackets: the {100 * self.level:.6g} % interval"
+        sure = f"{interval}; p-value {write_p_value(self.adjusted)}. {self.method_note}"
+        return f"{self.sentence}.\n{sure}."
+
     @property
     def first(self) -> str:
         """Name of the first run."""

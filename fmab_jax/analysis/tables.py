@@ -11,6 +11,7 @@ import xarray as xr
 
 from fmab_jax.analysis import budgets, summary
 from fmab_jax.analysis.accountant import leak
+from fmab_jax.analysis.agents import find_absent_agents
 from fmab_jax.analysis.bands import (
     EVENTS,
     compute_moments_band,
@@ -31,11 +32,19 @@ from fmab_jax.analysis.remarks import list_remarks
 from fmab_jax.analysis.words import add_titles, is_number, list_facts
 from fmab_jax.errors import choice, price, real, refuse
 from fmab_jax.parameters import VIEWS, ViewKind
+from fmab_jax.parts.outputs import AGENTS_DIFFER
 from fmab_jax.parts.outputs.standard import REGRET
 from fmab_jax.run.attributes import json_attr
 from fmab_jax.sampling.shapes import Record
 
 _ENDS = ("_lower", "_upper")
+# Of the outputs that come where agents differ, those that people read first, and what they are.
+_SHOWN_BY_AGENT = {
+    "own_regret": "against each agent's own best arm",
+    "largest_regret": "of the agent with most",
+    "fairness": "1 if all agents have the same regret, 1/M if one has it all",
+}
+_BY_AGENT = {output.name for output in AGENTS_DIFFER if "agent" not in output.dims}
 # Facts of a configuration, which a result states as attributes or coordinates.
 _FACTS = ("algorithm", "agents", "arms", "horizon", "epsilon", "epsilon_message")
 # Settings of how a run was made and kept, which change no expected value.
@@ -87,6 +96,7 @@ def table(
           have no bound while messages have one;
         * ``regret``, ``rounds_made`` and ``cost``: means over the seeds, each with ``_lower`` and
           ``_upper`` (Student t), and so are outputs that are a number of each seed, or a curve;
+          of single agents ``regret`` alone, because all agents share what their run spends;
         * ``links``, ``numbers`` and ``bits``: the mean of a run, ``_p95``, which 95 % of the runs
           do not exceed, and ``_max``, the most of a run; ``links`` are those that ``cost`` counts,
           ``links_`` and a meter, the mean of each;
@@ -98,7 +108,8 @@ def table(
         of an older version does not say is absent. A swept parameter keeps its name: a column of
         the same name is left out. ``attrs`` has the ``title``, which states what all rows share,
         the swept parameters ``dims``, the ``level``, ``interval``, how it is made, the ``units``
-        and ``words`` of columns, those that are ``shown`` by `show`, ``remarks`` on the numbers,
+        and ``words`` of columns, those that are ``shown`` by `show` and those that it leaves
+        ``unshown`` where agents differ and there are too many, ``remarks`` on the numbers,
         what ``meters`` count, and both prices.
 
     Raises:
@@ -128,6 +139,7 @@ def table(
     # Agents that `select_regret` has taken apart are configurations of one run.
     is_joined = bool(study) and not {*dims} <= {*study.get("axes", ()), "agent"}
     records, settings = list[Record](), list[Record]()
+    is_absent = find_absent_agents(data.seeds).values
     for place in np.ndindex(data.seeds.shape):
         cell = data.isel(dict(zip(dims, place, strict=True)))
         settings.append(_read_settings(cell, is_joined))
@@ -137,36 +149,54 @@ def table(
         facts |= {"seeds": int(cell.seeds)}
         record = {name: labels[name][i] for name, i in zip(dims, place, strict=True)}
         records.append(record | {n: value for n, value in facts.items() if n not in record})
-    frame = pd.DataFrame(records)
+    # The index is that of the grid, also where agents are left out.
+    frame = pd.DataFrame(records)[~is_absent.ravel()]
     for name in frame.columns:
         axis = study.get(name, ()) if name in study.get("axes", ()) else ()
         frame[name] = _as_numbers(frame[name], axis)
     frame.attrs = {
         "title": ", ".join(list_facts(data, dims, leaks=True)),
         "dims": dims,
-        "shown": _list_shown(data, dims),
+        "shown": _list_shown(frame, data, dims, is_short=True),
         "level": level,
         "interval": interval,
         **_describe_columns(data, dims),
         "server_price": prices[0],
         "peer_price": prices[1],
     }
+    rest = _list_shown(frame, data, dims, is_short=False)
+    frame.attrs["unshown"] = [name for name in rest if name not in frame.attrs["shown"]]
     frame.attrs["remarks"] = list_remarks(frame, data, settings)
     return frame
 
 
-def _list_shown(data: xr.Dataset, dims: Sequence[str]) -> list[str]:
-    """Returns the columns of a table that people read first, in their order."""
+def _list_shown(
+    frame: pd.DataFrame, data: xr.Dataset, dims: Sequence[str], *, is_short: bool
+) -> list[str]:
+    """Returns the columns of a table that people read first, in their order.
+
+    Where agents differ there are too many for a line: a short list has of what a run spends only
+    its cost, and of all columns none that is 0 in each row.
+    """
+    links = [f"links_{meter}" for meter in data.meter.values.tolist()]
+    links += ["links_max"] * bool(links)
+    outputs, costs = list_scalar_outputs(data), ["cost", *EVENTS]
     names = [*dims, *(name for name in _list_leaks(data) if not name.endswith("_delta"))]
-    names += ["regret", "rounds_made", *(f"links_{m}" for m in data.meter.values.tolist())]
-    names += ["links_max"] * ("links_max" in budgets.list_columns(data) and data.meter.size > 0)
-    names += ["cost", *(n for n in EVENTS if n in data), *list_scalar_outputs(data), "seeds"]
-    return [*dict.fromkeys(names)]
+    if is_short and {*outputs} >= _BY_AGENT:
+        costs = [name for name in costs if name in frame and frame[name].max() > 0]
+        outputs = [name for name in outputs if name not in _BY_AGENT]
+        names += ["regret", *_SHOWN_BY_AGENT]
+    else:
+        names += ["regret", "rounds_made", *links]
+    names += [*costs, *outputs, "seeds"]
+    return [name for name in dict.fromkeys(names) if name in frame]
 
 
 def _describe_columns(data: xr.Dataset, dims: Sequence[str]) -> Record:
     """Returns the units of columns, their words, and what their meters count."""
-    arrays = {n: data[n if n in data else f"{n}_mean"] for n in list_scalar_outputs(data)}
+    outputs = list_scalar_outputs(data)
+    arrays = {n: data[n if n in data else f"{n}_mean"] for n in outputs}
+    notes = {name: {"note": note} for name, note in _SHOWN_BY_AGENT.items() if name in outputs}
     arrays |= {name: add_titles(data)[name] for name in dims}
     regret = data["regret" if "regret" in data else "regret_mean"]
     if regret.attrs.get("long_name", REGRET.label) != REGRET.label:
@@ -176,7 +206,7 @@ def _describe_columns(data: xr.Dataset, dims: Sequence[str]) -> Record:
     meters = zip(data.meter.values.tolist(), peers, strict=True)
     return {
         "units": units,
-        "words": {name: {**array.attrs} for name, array in arrays.items()},
+        "words": {name: {**array.attrs, **notes.get(name, {})} for name, array in arrays.items()},
         "meters": {name: {"side": side, "counted": counted} for name, (side, counted) in meters},
     }
 
@@ -210,6 +240,9 @@ def _read_settings(cell: xr.Dataset, is_joined: bool) -> Record:
 
 def _list_columns(data: xr.Dataset) -> list[str]:
     """Returns the columns of a table that are computed from the seeds."""
+    if "agent" in data.seeds.dims:
+        # The agents of a run share what it spends: nothing of that is a row's.
+        return [f"regret{end}" for end in ("", *_ENDS)]
     names = [f"{n}{end}" for n in ("regret", "rounds_made", "cost") for end in ("", *_ENDS)]
     names += [f"links_{meter}" for meter in data.meter.values.tolist()]
     names += budgets.list_columns(data)
@@ -285,7 +318,7 @@ def _compute_row(
         if cell.attrs.get("looks"):
             _, half = compute_look_band(seeds, mean, covariance, look_level)
             band = {"regret_lower": mean[-1] - half[-1], "regret_upper": mean[-1] + half[-1]}
-        counts = {name: int(cell[name]) for name in (*events, "undecided")}
+        counts = {name: int(cell[name]) for name in (*events, "undecided") if name in cell}
         row = {**budgets.summarise_runs(cell)}
     row |= zip((f"links_{m}" for m in cell.meter.values.tolist()), links.tolist(), strict=True)
     for name, (middle, variance) in moments.items():

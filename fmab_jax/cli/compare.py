@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from fmab_jax.cli.options import Call, option, rename_fields, visible
 from fmab_jax.cli.printing import AGENT_METRICS, LEVEL, line_width, print_texts, read_results
-from fmab_jax.errors import PlainText, Refusal, refuse
+from fmab_jax.errors import Refusal
 from fmab_jax.parameters import Choice
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ def execute(call: Call[CompareOptions]) -> None:
         pairs = comparisons.compare_all(results[0], level=options.level, where=options.where)
         facts = list_facts(results[0], results[0].seeds.dims)
     else:
-        first = _select_one(results[0], options.where, "where")
-        second = _select_one(results[-1], options.against, "against")
+        first = _select_one(results[0], options.results[0], options.where, "where")
+        second = _select_one(results[-1], options.results[-1], options.against, "against")
         pairs = [comparisons.compare(first, second, level=options.level)]
         facts = [fact for fact in list_facts(first) if fact in list_facts(second)]
     if not pairs:
@@ -78,17 +78,31 @@ def execute(call: Call[CompareOptions]) -> None:
     _print(pairs, ", ".join(facts), options.metric)
 
 
-def _select_one(data: xr.Dataset, conditions: Sequence[str], field: str) -> xr.Dataset:
-    """Returns the single configuration of a result that fulfils conditions."""
+def _select_one(data: xr.Dataset, path: str, conditions: Sequence[str], field: str) -> xr.Dataset:
+    """Returns the single configuration of the result at a path that fulfils conditions."""
     from fmab_jax.analysis.conditions import find_places
 
     with rename_fields(where=field):
         places = find_places(data, conditions)
     if len(places) != 1:
-        allowed = f"true of one configuration with seeds, not {len(places)}"
-        remedy = f"add conditions on {', '.join(map(str, data.seeds.dims))}"
-        refuse(field, PlainText(" ".join(map(visible, conditions))), allowed, remedy)
+        text = " ".join(map(visible, conditions))
+        wanted = f"must choose one configuration with seeds of {visible(path)}, not {len(places)}"
+        if not text:
+            wanted = f"must be given, since {visible(path)} has {len(places)} configurations"
+        remedy = f"tell them apart by {_list_values(data)}" if data.seeds.dims else "loosen it"
+        raise Refusal.line(f"--{field}{' ' * bool(text)}{text}: {wanted}; {remedy}")
     return data.isel(dict(zip(data.seeds.dims, places[0], strict=True)))
+
+
+def _list_values(data: xr.Dataset) -> str:
+    """Writes the parameters by which configurations are told apart, with their values."""
+    from fmab_jax.analysis.words import write_label
+
+    texts = [
+        f"{name} ({', '.join(map(write_label, data[name].values.tolist()))})"
+        for name in data.seeds.dims
+    ]
+    return " and ".join(texts)[:200]
 
 
 def _print(pairs: Sequence[Comparison], title: str, metric: str) -> None:

@@ -280,10 +280,11 @@ def parse(command: Command) -> tuple[Any, dict[str, Any]]:
     words = [re.sub(r"^--[^=]*", lambda m: m[0].replace("_", "-"), w) for w in command.arguments]
     space, extra = parser.parse_known_args(words)
     if extra and not extra[0].startswith("-"):
-        line = (
-            f"{visible(extra[0])}: must stand after an option that takes a value; flags take none"
-        )
-        raise Refusal.line(f"{line}; see {command.name} --help")
+        taken = [item for name, item in options.items() if item.is_word and not item.takes_list]
+        line = "must stand after an option that takes a value; flags take none"
+        if taken and extra[0] in itertools.takewhile(lambda word: word[:1] != "-", words):
+            line = f"must be left out: {command.name} takes one {taken[0].metavar}"
+        raise Refusal.line(f"{visible(extra[0])}: {line}; see {command.name} --help")
     if extra:
         names = [name.replace("_", "-") for name in options]
         word, otherwise = extra[0].split("=")[0].lstrip("-"), f"see {command.name} --help"

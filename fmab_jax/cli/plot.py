@@ -106,12 +106,17 @@ def _select_regret(data: xr.Dataset, options: PlotOptions) -> xr.Dataset:
     from fmab_jax.analysis.agents import CURVES, select_regret
 
     metric = options.metric
+    by_agent = [f"--{name}" for name in ("x", "y", "hue") if getattr(options, name) == "agent"]
     if options.pareto and options.hue == "agent":
         raise Refusal.line("--hue agent: must be left out with --pareto; agents share the cost")
-    if "agent" in (options.x, options.y, options.hue):
+    if by_agent:
         if metric not in _OF_AGENTS:
             refuse("metric", metric, f"{' or '.join(_OF_AGENTS)} of agents", "choose one of these")
         metric = _OF_AGENTS[metric]
+        if metric not in data and f"{metric}_mean" not in data:
+            needed = f"{by_agent[0]} agent: must be left out without {metric} in the result"
+            remedy = f"agents that differ have it, others if run with --outputs {metric}"
+            raise Refusal.line(f"{needed}; {remedy}")
     elif metric not in AGENT_METRICS:
         return data
     curve = CURVES.get(metric, metric)

@@ -57,6 +57,8 @@ class RunOptions(Priced, Filtered):
 
 # A figure of more curves would be unreadable.
 MOST_CURVES = 28
+# Different trusts that are listed.
+_MOST_TRUSTS = 4
 # RunOptions that do not change the results.
 _UNNAMED = ("out", "overwrite", "dry_run", "figure", "data", "where", "columns")
 
@@ -116,13 +118,19 @@ def _describe_length(study: Study) -> str:
 
 def _describe_privacy(frame: pd.DataFrame) -> list[str]:
     """Says whom a table's runs trust, whether actions are bounded, and where the ledger is."""
-    trusts = [*dict.fromkeys(filter(None, frame.trust))]
-    more = f"; and {len(trusts) - 2} more: fmab show --columns trust" * (len(trusts) > 3)
-    lines = [f"Trusts {'; '.join(trusts[: 2 if more else 3])}{more}."] if trusts else []
+    groups = [*frame[frame.trust != ""].groupby("trust", sort=False)]
+    owners = [[*dict.fromkeys(rows.algorithm)] for _, rows in groups]
+    are_apart = len({*frame.algorithm}) == sum(map(len, owners))
+    lines = ["Who has to be trusted:"] if groups else []
+    for (trust, rows), names in zip(groups[:_MOST_TRUSTS], owners, strict=False):
+        owner = ", ".join(names) if are_apart else f"{len(rows)} of {len(frame)} rows"
+        lines.append(f"  {trust}" + f" ({owner})" * (len(groups) > 1))
+    if more := len(groups[_MOST_TRUSTS:]):
+        lines.append(f"  and {more} more: fmab show --columns trust")
     if (frame.leak_messages < math.inf).any() and not frame.open_actions.any():
         lines.append("Actions have a bound wherever messages have one.")
-    names = " or ".join(dict.fromkeys(frame.algorithm)) or "ALGORITHM"
-    return [*lines, f"Who sees what, and why: fmab ledger {names}, with the same options."]
+    algorithms = " or ".join(dict.fromkeys(frame.algorithm)) or "ALGORITHM"
+    return [*lines, f"Who sees what, and why: fmab ledger {algorithms}, with the same options."]
 
 
 def _check_figure(options: RunOptions, study: Study) -> None:

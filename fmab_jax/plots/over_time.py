@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
 from fmab_jax.analysis import words
+from fmab_jax.analysis.agents import describe_alike, find_absent_agents, has_equal
 from fmab_jax.analysis.bands import confidence_band
 from fmab_jax.analysis.checks import check_result
 from fmab_jax.analysis.costs import read_exposure
@@ -32,6 +35,25 @@ _SIDES: dict[str, style.Style] = {
 }
 
 
+class _Curve(NamedTuple):
+    """A line of the upper panel.
+
+    Attributes:
+        run: Label of its run; "" for the only one of several agents.
+        agent: Label of its agent; "" for the sum over all agents.
+        data: The result.
+    """
+
+    run: str
+    agent: str
+    data: xr.Dataset
+
+    @property
+    def label(self) -> str:
+        """Label of both."""
+        return ", ".join(filter(None, (self.run, self.agent)))
+
+
 def plot_runs(
     runs: Mapping[str, xr.Dataset] | xr.Dataset,
     *,
@@ -47,6 +69,10 @@ def plot_runs(
     where the final values of the runs differ more than 20-fold; the time axis is logarithmic where
     all time grids are. The caption names every setting that is not its default, seeds and band, and
     how many seeds lost the best arm, or play a worse one at T, with Clopper-Pearson intervals.
+
+    Of agents that `select_regret` takes apart, colours are agents and strokes are runs; more than
+    four runs have the colours, and their agents the strokes. Links are those of all agents of a
+    run, a line for each run.
 
     Args:
         runs: One result of ``simulate``; or up to 28 of them by the label to show; or the result of
@@ -76,20 +102,28 @@ def plot_runs(
     if not isinstance(runs, (Mapping, xr.Dataset)):
         refuse("runs", runs, "1 to 28 results by label", "write {'label': data}")
     title = _name_axes(runs) if isinstance(runs, xr.Dataset) else ""
-    runs = split_runs(runs) if isinstance(runs, xr.Dataset) else runs
-    if not 1 <= len(runs) <= style.MOST:
+    if isinstance(runs, xr.Dataset):
+        curves = _split_curves(runs)
+    else:
+        curves = [_Curve(words.shorten(str(label)), "", data) for label, data in runs.items()]
+    if not 1 <= len(curves) <= style.MOST:
         remedy = "select fewer with .sel(...), or split the figure"
-        refuse("runs", f"{len(runs)} runs", f"1 to {style.MOST} results by label", remedy)
-    runs = {words.shorten(str(label)): _check_run(label, data) for label, data in runs.items()}
-    bands = {k: confidence_band(x.get("regret", x), level, kind) for k, x in runs.items()}
+        refuse("runs", f"{len(curves)} runs", f"1 to {style.MOST} results by label", remedy)
+    curves = [curve._replace(data=_check_run(curve.label, curve.data)) for curve in curves]
+    styles, link_styles = _choose_styles(curves)
+    bands = [confidence_band(x.data.get("regret", x.data), level, kind) for x in curves]
     flag("caption", caption)
+    runs = {curve.run: curve.data for curve in curves}
+    if curves[0].agent:
+        runs = {run: data.drop_vars("agent") for run, data in runs.items()}
 
     # Curves begin at (0, 0), except on a logarithmic axis, which has no 0.
     is_logarithmic = all(_is_logarithmic(data.time.values) for data in runs.values())
     begin = not is_logarithmic and all(data.time.values[0] > 0 for data in runs.values())
     figure, (regret, links) = style.make_panels(_HEIGHTS, style.check_width(width))
-    handles = _draw_regret(regret, bands, begin)
-    _draw_links(links, runs, begin)
+    is_alike = _find_alike(curves, bands)
+    lines = _draw_regret(regret, curves, bands, styles, is_alike, begin)
+    _draw_links(links, runs, link_styles, begin)
     links.set_xlabel("slot t")
     for axes in (regret, links):
         axes.margins(x=0.01)
@@ -99,8 +133,15 @@ def plot_runs(
         links.set_xlim(left=0)
         style.scale_linear(links, "x")
     figure.align_ylabels()
+    first_bands = {c.run: band for c, band in reversed([*zip(curves, bands, strict=True)])}
+    alike = describe_alike(str(bands[0]["mean"].attrs.get("metric")), is_alike)
+    sentences = _write_caption(runs, {run: first_bands[run] for run in runs}, alike)
     place: style.Style = {"legend_title": title, "height": sum(_HEIGHTS), "draws_caption": caption}
-    return style.lay_out(figure, handles, _write_caption(runs, bands), **place)
+    if curves[0].agent:
+        place["legend_title"] = ""
+    if curves[0].agent and len(runs) > 1:
+        return style.lay_out(figure, _list_entries(curves, styles, link_styles), sentences, **place)
+    return style.lay_out(figure, lines, sentences, **place)
 
 
 def _list_varied(data: xr.Dataset) -> list[str]:
@@ -123,6 +164,11 @@ def split_runs(data: xr.Dataset) -> dict[str, xr.Dataset]:
     Raises:
         ValueError: If it holds no regret, or two configurations would have the same label.
     """
+    return {curve.label: curve.data for curve in _split_curves(data)}
+
+
+def _split_curves(data: xr.Dataset) -> list[_Curve]:
+    """Returns the configurations of a sweep, or the agents of each, without those it lacks."""
     if not {"regret", "regret_mean"} & {*data}:
         refuse("runs", "without regret", "a result of simulate or sweep", "pass it unchanged")
     data = words.add_titles(check_result(data))
@@ -130,18 +176,71 @@ def split_runs(data: xr.Dataset) -> dict[str, xr.Dataset]:
     # A parameter of one value may still be a dimension.
     kept = {*varied, "seed", "time", "meter"}
     data = data.squeeze([dim for dim in data.dims if dim not in kept and data.sizes[dim] == 1])
-    runs: dict[str, xr.Dataset] = {}
+    curves: dict[str, _Curve] = {}
+    is_absent = find_absent_agents(data.seeds) if "seeds" in data else xr.DataArray(False)
     for place in np.ndindex(*(data.sizes[name] for name in varied)):
+        if is_absent.transpose(*varied).values[place]:
+            continue
         cell = data.isel(dict(zip(varied, place, strict=True)))
         if "seeds" in cell and "seed" in cell.dims:
             cell = cell.isel(seed=slice(int(cell.seeds)))
-        values = [words.format_value(data[name], cell[name].item()) for name in varied]
-        label = ", ".join(values) or next(iter(words.list_facts(cell)), "run")
-        if label in runs:
+        values = {name: words.format_value(data[name], cell[name].item()) for name in varied}
+        agent = values.pop("agent", "")
+        run = ", ".join(values.values()) or next(iter(words.list_facts(cell)), "run") * (not agent)
+        curve = _Curve(run, agent, cell)
+        if curve.label in curves:
             remedy = "pass the runs by labels of your own"
-            refuse("runs", label, "configurations whose values differ in six digits", remedy)
-        runs[label] = cell
-    return runs
+            refuse("runs", curve.label, "configurations whose values differ in six digits", remedy)
+        curves[curve.label] = curve
+    return [*curves.values()]
+
+
+def _choose_styles(
+    curves: Sequence[_Curve],
+) -> tuple[list[style.Style], dict[str, style.Style]]:
+    """Returns the look of each curve, and by run that of its links."""
+    runs, agents = ([*dict.fromkeys(x)] for x in zip(*(c[:2] for c in curves), strict=True))
+    styles = [style.get_line_style(index) for index in range(len(curves))]
+    if agents == [""]:
+        return styles, dict(zip(runs, styles, strict=True))
+    plain: style.Style = {"color": "0.3", "linestyle": "-", "linewidth": 1.1}
+    if len(runs) == 1:
+        return styles, {runs[0]: plain}
+    most = len(style.STROKES)
+    if len(runs) <= most:
+        colours = dict(zip(agents, style.list_colours(len(agents)), strict=True))
+        strokes = dict(zip(runs, style.STROKES, strict=False))
+        styles = [plain | {"color": colours[c.agent], "linestyle": strokes[c.run]} for c in curves]
+        return styles, {run: plain | {"linestyle": stroke} for run, stroke in strokes.items()}
+    if len(agents) > most:
+        allowed = f"at most {most} configurations, or {most} agents"
+        remedy = "select fewer, as with --select"
+        refuse("runs", f"{len(runs)} configurations of {len(agents)} agents", allowed, remedy)
+    colours = dict(zip(runs, style.list_colours(len(runs)), strict=True))
+    strokes = dict(zip(agents, style.STROKES, strict=False))
+    styles = [plain | {"color": colours[c.run], "linestyle": strokes[c.agent]} for c in curves]
+    return styles, {run: plain | {"color": colour} for run, colour in colours.items()}
+
+
+def _list_entries(
+    curves: Sequence[_Curve], styles: Sequence[style.Style], link_styles: Mapping[str, style.Style]
+) -> list[list[Artist]]:
+    """Returns the entries of a legend: agents, then runs, each with what tells it apart."""
+    has_colours = len({look["color"] for look in link_styles.values()}) > 1
+    plain: style.Style = {"color": "0.3"} if has_colours else {"linestyle": "-"}
+    looks = {curve.agent: look | plain for curve, look in zip(curves, styles, strict=True)}
+    return [
+        [Line2D([], [], label=label, **look) for label, look in group.items()]
+        for group in (looks, link_styles)
+    ]
+
+
+def _find_alike(curves: Sequence[_Curve], bands: Sequence[xr.Dataset]) -> dict[str, bool]:
+    """Tells of each run with several agents whether all have the same mean regret."""
+    means: dict[str, list[np.ndarray]] = {}
+    for curve, band in zip(curves, bands, strict=True):
+        means.setdefault(curve.run, []).append(band["mean"].values)
+    return {run: has_equal(x) for run, x in means.items() if len(x) > 1}
 
 
 def _check_run(label: str, data: xr.Dataset) -> xr.Dataset:
@@ -175,43 +274,55 @@ def _prepend_zero(begin: bool, values: ArrayLike) -> np.ndarray:
     return np.append(0, values) if begin else np.asarray(values)
 
 
-def _draw_regret(axes: Axes, bands: Mapping[str, xr.Dataset], begin: bool) -> list[Line2D]:
-    """Draws the upper panel: a line and its band per run; returns the lines."""
-    finals = np.array([band["mean"].values[-1] for band in bands.values()])
+def _draw_regret(
+    axes: Axes,
+    curves: Sequence[_Curve],
+    bands: Sequence[xr.Dataset],
+    styles: Sequence[style.Style],
+    is_alike: Mapping[str, bool],
+    begin: bool,
+) -> list[Line2D]:
+    """Draws the upper panel: a line and its band per curve; returns the lines."""
+    finals = np.array([band["mean"].values[-1] for band in bands])
     begin = begin and not (style.has_wide_range(finals) and finals.min() > 0)
-    handles = []
-    for index, (label, band) in enumerate(bands.items()):
-        line_style = style.get_line_style(index)
+    handles, shaded = list[Line2D](), set[str]()
+    for curve, band, line_style in zip(curves, bands, styles, strict=True):
         time, lower, mean, upper = (
             _prepend_zero(begin, band[name].values) for name in ("time", "lower", "mean", "upper")
         )
-        axes.fill_between(time, lower, upper, color=line_style["color"], alpha=0.2, linewidth=0)
-        handles += axes.plot(time, mean, label=label, **line_style)
+        alike = is_alike.get(curve.run, False)
+        if not (alike and curve.run in shaded):
+            colour = "0.3" if alike else line_style["color"]
+            axes.fill_between(time, lower, upper, color=colour, alpha=0.2, linewidth=0)
+        shaded.add(curve.run)
+        handles += axes.plot(time, mean, label=curve.agent or curve.run, **line_style)
     style.scale_values(axes, "y", finals)
     if axes.get_yscale() == "linear":
         axes.set_ylim(bottom=0)
     elif axes.get_yscale() == "log":
         # Bands may reach 0, and first slots are of no interest.
-        values = np.concatenate([band["mean"].values for band in bands.values()])
+        values = np.concatenate([band["mean"].values for band in bands])
         lowest = max(values[values > 0].min(), finals.min() / _LOWEST_SHARE)
         axes.set_ylim(bottom=0.8 * lowest)
-    name = str(next(iter(bands.values()))["mean"].attrs.get("long_name", REGRET.label))
+    name = str(bands[0]["mean"].attrs.get("long_name", REGRET.label))
     unit = "(reward, summed over M agents)" if name == REGRET.label else "(reward)"
     axes.set_ylabel(f"{style.wrap_text(name, _HEIGHTS[0])}\n{unit}")
     return handles
 
 
-def _draw_links(axes: Axes, runs: Mapping[str, xr.Dataset], begin: bool) -> None:
+def _draw_links(
+    axes: Axes, runs: Mapping[str, xr.Dataset], styles: Mapping[str, style.Style], begin: bool
+) -> None:
     """Draws the lower panel: a line per run and side of its links, or a line at 0."""
     totals, drawn = list[float](), set[str]()
-    for index, data in enumerate(runs.values()):
+    for index, (run, data) in enumerate(runs.items()):
         sides = {side: links for side, links in _average_links(data).items() if links[-1] > 0}
         drawn |= {*sides}
         for side, links in (sides or {"": np.zeros(data.sizes["time"])}).items():
             totals.append(float(links[-1]))
             # Runs, and the two sides, are marked at different slots.
             mark_spacing = (0.06 + 0.03 * (index % 4) + 0.12 * (side == "peer"), 0.25)
-            line_style = style.get_line_style(index) | _SIDES.get(side, {})
+            line_style = styles[run] | _SIDES.get(side, {})
             time = _prepend_zero(begin, data.time.values)
             axes.plot(time, _prepend_zero(begin, links), markevery=mark_spacing, **line_style)
     positive = [total for total in totals if total > 0]
@@ -249,7 +360,7 @@ def _average_links(data: xr.Dataset) -> dict[str, np.ndarray]:
 
 
 def _write_caption(
-    runs: Mapping[str, xr.Dataset], bands: Mapping[str, xr.Dataset]
+    runs: Mapping[str, xr.Dataset], bands: Mapping[str, xr.Dataset], alike: captions.Sentence
 ) -> list[captions.Sentence]:
     """Returns the caption: what all runs share once, then what differs, run by run."""
     exposures = captions.describe_exposures({k: read_exposure(data) for k, data in runs.items()})
@@ -279,6 +390,7 @@ def _write_caption(
             f"Lines: means over the seeds; shaded: {shaded}",
             f"Lines: means; shaded: {captions.shorten_interval(shaded)}",
         ),
+        alike,
         *captions.describe_failures(_read_failures(runs, bands), [*runs], level),
         captions.describe_meters(_list_meters(runs)),
         f"No links: {' / '.join(silent)}" * (bool(silent) and len(runs) > 1),

@@ -13,9 +13,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure as Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -52,6 +54,14 @@ def get_line_style(index: int) -> Style:
     """Returns colour and stroke of the line at this place."""
     colour, stroke = COLOURS[index % len(COLOURS)], STROKES[index % len(STROKES)]
     return {"color": colour, "linestyle": stroke, "linewidth": 1.1}
+
+
+def list_colours(number: int) -> Sequence[str]:
+    """Returns so many colours: those of lines, or a scale where they are too few."""
+    if number <= len(COLOURS):
+        return COLOURS[:number]
+    # The light end of the scale is lost on white paper.
+    return [to_hex(colormaps["viridis"](place)) for place in np.linspace(0, 0.9, number)]
 
 
 class Picture(Figure):
