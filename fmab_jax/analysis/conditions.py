@@ -42,8 +42,8 @@ def select_rows(frame: pd.DataFrame, where: Sequence[str] | str) -> pd.DataFrame
             remedy = f"name columns of fmab show --format csv ({describe_error(error)})"
             refuse("where", text, allowed, remedy)
         if not isinstance(mask, pd.Series) or mask.dtype != bool:
-            allowed = "a condition such as epsilon == 1, which is true or false of a row"
-            refuse("where", text, allowed, "compare a column by == <= >= < > !=")
+            remedy = "compare columns, such as epsilon == 1, by == <= >= < > !="
+            refuse("where", text, "true or false of a row", remedy)
         frame, values = frame[mask], values[mask]
     return frame
 

@@ -177,11 +177,12 @@ def _split_curves(data: xr.Dataset) -> list[_Curve]:
     kept = {*varied, "seed", "time", "meter"}
     data = data.squeeze([dim for dim in data.dims if dim not in kept and data.sizes[dim] == 1])
     curves: dict[str, _Curve] = {}
-    is_absent = find_absent_agents(data.seeds) if "seeds" in data else xr.DataArray(False)
+    is_absent = find_absent_agents(data.seeds) if "agent" in varied else xr.DataArray(False)
     for place in np.ndindex(*(data.sizes[name] for name in varied)):
-        if is_absent.transpose(*varied).values[place]:
+        at = dict(zip(varied, place, strict=True))
+        if is_absent.isel({name: at[str(name)] for name in is_absent.dims}):
             continue
-        cell = data.isel(dict(zip(varied, place, strict=True)))
+        cell = data.isel(at)
         if "seeds" in cell and "seed" in cell.dims:
             cell = cell.isel(seed=slice(int(cell.seeds)))
         values = {name: words.format_value(data[name], cell[name].item()) for name in varied}
@@ -360,7 +361,7 @@ def _average_links(data: xr.Dataset) -> dict[str, np.ndarray]:
 
 
 def _write_caption(
-    runs: Mapping[str, xr.Dataset], bands: Mapping[str, xr.Dataset], alike: captions.Sentence
+    runs: Mapping[str, xr.Dataset], bands: Mapping[str, xr.Dataset], alike: captions.Sentence = ""
 ) -> list[captions.Sentence]:
     """Returns the caption: what all runs share once, then what differs, run by run."""
     exposures = captions.describe_exposures({k: read_exposure(data) for k, data in runs.items()})

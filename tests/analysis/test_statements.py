@@ -126,6 +126,15 @@ def made(costs=(UNKNOWN, UNKNOWN), **changes):
     return Comparison(**{**plain, **changes})
 
 
+def test_a_comparison_is_printed_as_its_sentence():
+    """Would catch a repr where a person prints it, and an interval without its level."""
+    assert str(made(adjusted=0.0325)).split("\n") == [
+        "p = 0.2 costs 86 % more regret than p = 0.4 [85, 87].",
+        "In brackets: the 95 % interval; p-value 0.033. Paired by seed: Student's t of the "
+        "differences; 100 seeds each.",
+    ]
+
+
 @pytest.mark.parametrize(
     "changes, sentence",
     [

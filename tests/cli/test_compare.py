@@ -78,10 +78,11 @@ def test_words_name_two_runs(capsys, words, first, second):
         "one.nc": "one.nc: must hold two runs of one horizon and problem with seeds; ",
         "sizes.nc": "sizes.nc: must hold two runs of one horizon and problem with seeds; ",
         "one.nc two.nc grid.nc": "fmab compare one.nc two.nc grid.nc: must be given one or two; ",
-        "grid.nc --where epsilon==0.1 --against epsilon==1": "--where epsilon==0.1: must be true "
-        "of one configuration with seeds, not 3; add conditions on epsilon, participation",
-        "two.nc --where epsilon==1 --against epsilon==2": "--against epsilon==2: must be true of "
-        "one configuration with seeds, not 0; ",
+        "grid.nc --where epsilon==0.1 --against epsilon==1": "--where epsilon==0.1: must choose "
+        "one configuration with seeds of grid.nc, not 3; tell them apart by epsilon (0.1, 1) and",
+        "two.nc --against epsilon==1": "--where: must be given, since two.nc has 2 ",
+        "two.nc --where epsilon==1 --against epsilon==2": "--against epsilon==2: must choose "
+        "one configuration with seeds of two.nc, not 0; ",
         "grid.nc --where links<=0": "grid.nc: must hold two runs ",
         "two.nc --where link<=0": "--where link<=0: must be a condition ... 'link' is not defined",
         "two.nc --where epsilon==1 --against epsilon=1": "--against epsilon=1: must be true or ",
