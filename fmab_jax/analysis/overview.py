@@ -49,7 +49,7 @@ def show(
             out.
         columns: Names of its columns to show, in this order. A mean is shown with its interval. By
             default the swept parameters, leaks, means, ``links_max``, events and seeds; where
-            agents differ fewer, and the legend names the others.
+            agents differ fewer, and a remark names the others.
         words: Whether parameters and their values have words for a paper, such as "privacy
             parameter ε" and "no noise".
 
@@ -77,10 +77,11 @@ def show(
     flag("words", words)
     texts = dict(_write_column(rows, name, words) for name in columns)
     shown = TextTable(texts, index=rows.index)
-    legend = _write_legend(frame, columns)
+    shown.attrs = frame.attrs | {"legend": _write_legend(frame, columns)}
     if names := ", ".join(name for name in unshown if name in frame):
-        legend.append(f"Not shown unless named as columns: {names}.")
-    shown.attrs = frame.attrs | {"legend": legend}
+        # No part of a caption, which has no columns to choose.
+        line = f"Not shown unless named as columns: {names}."
+        shown.attrs["remarks"] = [line, *frame.attrs.get("remarks", ())]
     return shown
 
 
