@@ -16,14 +16,15 @@ from jaxtyping import Array, Bool, Int
 
 from fmab_jax.draws.base import Arms
 from fmab_jax.equations import Epoch
-from fmab_jax.parts.instances import read_own_gaps, sum_excess
-from fmab_jax.parts.outputs.output import (
+from fmab_jax.parts.instances import OwnGaps
+from fmab_jax.parts.outputs.accumulators import (
     Accumulator,
     Rows,
     Stretch,
     accumulate_segments,
     count_rows,
     finish_accumulators,
+    make_stretch,
     start_accumulators,
 )
 from fmab_jax.parts.trials import Outcome
@@ -34,7 +35,6 @@ from fmab_jax.sampling.shapes import (
     STATIC,
     Grid,
     Integer,
-    PerAgent,
     PerRow,
     PerRowArm,
     PyTree,
@@ -99,7 +99,6 @@ class Accounts:
         ends: Last slot of each segment; None if means do not change.
         scale: A power of two that no gap exceeds.
         own_gaps: `Instance.own_gaps`; None if no accumulator is on.
-        excess: `Stretch.excess` while all agents play alike.
         agents: M.
         is_agent: [row] rows of agents that wait, or one row.
         horizon: T.
@@ -115,8 +114,7 @@ class Accounts:
     gaps: Reals
     ends: Ends | None
     scale: Scalar
-    own_gaps: Reals | None
-    excess: Reals
+    own_gaps: OwnGaps | None
     agents: Scalar
     is_agent: TruthPerRow
     horizon: Integer
@@ -237,20 +235,16 @@ class Accounts:
             messages=self._list_messages(state, jnp.where(epoch.fits_horizon, epoch.end, never)),
         )
 
-        def make_stretch() -> Stretch:
+        def find_stretch() -> Stretch:
             weights, rows = jnp.where(state.active_mask, 1.0, 0.0), self.rows.playing
             share = jnp.broadcast_to(weights / jnp.sum(weights), (rows, self.arms))
             gap = jnp.broadcast_to((rate / self.agents)[..., None], (*rate.shape, rows))
-
-            def average(own_gaps: Reals) -> Reals:
-                return arrays.padded_sum(arrays.rounded(share * own_gaps).T)
-
-            return self._make_stretch(state.slot, epoch.end, gap, share, average)
+            return self._find_stretch(state.slot, epoch.end, gap, share)
 
         return state._replace(
             slot=epoch.end,
             regret=state.regret + grow(rate, state.slot, epoch.end, self.ends),
-            accumulators=self._accumulate(state, make_stretch),
+            accumulators=self._accumulate(state, find_stretch),
         ), (line,)
 
     def _wait(
@@ -272,38 +266,27 @@ class Accounts:
         )
         regret = grow(rate, slot, end, self.ends)
 
-        def make_stretch() -> Stretch:
+        def find_stretch() -> Stretch:
             share = jax.nn.one_hot(play, self.arms, dtype=jnp.float64)
-            agent, arm = jnp.arange(len(play), dtype=play.dtype), jnp.minimum(play, self.arms - 1)
-            return self._make_stretch(slot, end, gap, share, lambda own: own[agent, arm])
+            return self._find_stretch(slot, end, gap, share)
 
         return state._replace(
             slot=end,
             regret=state.regret + regret,
             waiting_regret=state.waiting_regret + regret,
-            accumulators=self._accumulate(state, make_stretch),
+            accumulators=self._accumulate(state, find_stretch),
         ), line
 
-    def _make_stretch(
-        self,
-        slot: Integer,
-        end: Integer,
-        gap: Reals,
-        share: PerRowArm,
-        select: Callable[[Reals], PerAgent],
-    ) -> Stretch:
-        """Returns a stretch of slots; ``select`` as in `read_own_gaps`."""
+    def _find_stretch(self, slot: Integer, end: Integer, gap: Reals, share: PerRowArm) -> Stretch:
+        """Returns a stretch of slots."""
         agents = self.agents_by_row
-        own_gap = read_own_gaps(self.own_gaps, gap, select)
-        plays_alike = self.rows.playing < self.rows.own
-        excess = self.excess if plays_alike else sum_excess(own_gap, gap, agents)
-        return Stretch(slot, end, gap, share, agents, own_gap, excess)
+        return make_stretch(slot, end, gap, share, agents, self.own_gaps)
 
     def _accumulate(
-        self, state: RunState, make_stretch: Callable[[], Stretch]
+        self, state: RunState, find_stretch: Callable[[], Stretch]
     ) -> tuple[PyTree, ...]:
         """Returns the accumulators after a stretch of slots."""
-        inputs = self.accumulators, state.accumulators, make_stretch, self.grid, self.ends
+        inputs = self.accumulators, state.accumulators, find_stretch, self.grid, self.ends
         return accumulate_segments(*inputs)
 
     def _list_messages(self, state: RunState, slot: Integer) -> tuple[Integer, Integer] | tuple[()]:
@@ -327,14 +310,13 @@ class Accounts:
         )
         curves = draw_line(curves, self.grid, line)
 
-        def make_stretch() -> Stretch:
+        def find_stretch() -> Stretch:
             share = jax.nn.one_hot(state.best_arm, arms, dtype=jnp.float64)
             share = jnp.broadcast_to(share, (self.rows.playing, arms))
             by_row = jnp.broadcast_to(gap[..., None], (*gap.shape, self.rows.playing))
-            arm, stop = state.best_arm, self.horizon
-            return self._make_stretch(state.slot, stop, by_row, share, lambda own: own[:, arm])
+            return self._find_stretch(state.slot, self.horizon, by_row, share)
 
-        accumulators = self._accumulate(state, make_stretch)
+        accumulators = self._accumulate(state, find_stretch)
         mean_gap = state.gap_sum / state.active.astype(jnp.float64)
         lost = jnp.where(state.best_eliminated, self.agents, 0.0)
         agents_lost: Integer | None = lost.astype(jnp.int32)

@@ -22,7 +22,7 @@ from fmab_jax.equations import NUMBERS, Aggregate, Epoch, Equations
 from fmab_jax.errors import refuse
 from fmab_jax.layouts import choose
 from fmab_jax.parts import alone
-from fmab_jax.parts.instances import Instance, find_common_excess
+from fmab_jax.parts.instances import Instance
 from fmab_jax.parts.outputs import Accumulator
 from fmab_jax.parts.trials import Outcome, Trial
 from fmab_jax.sampling import arrays, keys
@@ -97,7 +97,6 @@ def open_accounts(
         ends=None if segments is None else segments.ends,
         scale=power_of_two_above(gaps),
         own_gaps=own_gaps,
-        excess=find_common_excess(own_gaps, gaps),
         agents=trial.agents,
         is_agent=trial.draws.is_agent,
         horizon=trial.horizon,

@@ -19,14 +19,15 @@ from fmab_jax.errors import refuse
 from fmab_jax.parameters import Choice, Real, parameter
 from fmab_jax.parts import graphs
 from fmab_jax.parts.exchanges import PEER, Exchange, neighbours
-from fmab_jax.parts.instances import Instance, find_common_excess, read_own_gaps
+from fmab_jax.parts.instances import Instance
 from fmab_jax.parts.networks import FixedGraph, graph_parameter, network, weigh_edges
-from fmab_jax.parts.outputs.output import (
+from fmab_jax.parts.outputs.accumulators import (
     Accumulator,
     Stretch,
     accumulate,
     count_rows,
     finish_accumulators,
+    make_stretch,
     start_accumulators,
 )
 from fmab_jax.parts.rewards import Law
@@ -35,7 +36,7 @@ from fmab_jax.records.problem import Problem
 from fmab_jax.sampling import arrays, keys
 from fmab_jax.sampling.curves import extend
 from fmab_jax.sampling.loops import anywhere
-from fmab_jax.sampling.shapes import STATIC, Curve, Grid, Integer, PerAgent, Reals, Record, Scalar
+from fmab_jax.sampling.shapes import STATIC, Curve, Grid, Integer, Record, Scalar
 
 # Most rounds have few active arms: then the loop has no more places than these.
 _FEW_ARMS = (12, 3)
@@ -423,18 +424,12 @@ class _Loop(NamedTuple):
         rate, arms = trial.agents * gap, state.arms
         slots = (until - line.slot).astype(jnp.float64)
 
-        def make_stretch() -> Stretch:
+        def find_stretch() -> Stretch:
             share = jnp.where(state.active, 1.0, 0.0) / arms.astype(jnp.float64)
             by_arm = jnp.zeros(len(self.instance.gaps)).at[state.arm].add(share)
             agents = jnp.asarray(trial.agents)[None]
-            own_gaps, share = self.instance.own_gaps, by_arm[None]
-
-            def average(own_gaps: Reals) -> PerAgent:
-                return arrays.padded_sum(arrays.rounded(share * own_gaps).T)
-
-            own_gap = read_own_gaps(own_gaps, gap[None], average)
-            excess = find_common_excess(own_gaps, self.instance.gaps)
-            return Stretch(line.slot, until, gap[None], share, agents, own_gap, excess)
+            own_gaps = self.instance.own_gaps
+            return make_stretch(line.slot, until, gap[None], by_arm[None], agents, own_gaps)
 
         # Before the first exchange, and with one arm, no round is completed.
         talks = (line.slot > 0) & (arms > 1)
@@ -448,7 +443,7 @@ class _Loop(NamedTuple):
             reported=line.reported + rounds * arms,
             regret_curve=extend(line.regret_curve, grid, line.slot, line.regret, rate),
             rounds_curve=jnp.where(grid > line.slot, rounds_curve, line.rounds_curve),
-            accumulators=accumulate(trial.accumulators, line.accumulators, make_stretch, grid),
+            accumulators=accumulate(trial.accumulators, line.accumulators, find_stretch, grid),
         )
 
     def draw(self, arm: Int[Array, " place"], tau: Integer) -> Float[Array, "agent place"]:

@@ -36,7 +36,11 @@ def split_agents(
         )
         own_gaps = instance.own_gaps
         if own_gaps is not None:
-            own_gaps = lax.dynamic_slice_in_dim(own_gaps, row, 1, axis=own_gaps.ndim - 2)
+            axis = own_gaps.best.ndim - 1
+            own_means, best = (
+                lax.dynamic_slice_in_dim(x, row, 1, axis) for x in (own_gaps.means, own_gaps.best)
+            )
+            own_gaps = own_gaps._replace(means=own_means, best=best)
         local_instance = instance._replace(
             own_gaps=own_gaps,
             means=means,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -22,9 +22,7 @@ from fmab_jax.sampling.segments import Ends, Segments
 from fmab_jax.sampling.shapes import (
     STATIC,
     Integer,
-    PerAgent,
     PerArm,
-    PerRow,
     PerRowArm,
     Reals,
     Scalar,
@@ -32,6 +30,27 @@ from fmab_jax.sampling.shapes import (
 
 # Averaging over agents leaves rounding errors of this order, so closer means are equal.
 TIE = 1e-12
+
+
+class OwnGaps(NamedTuple):
+    """Gaps of arms to the best arm of each agent, whose means differ.
+
+    Attributes:
+        means: [row, arm] mean rewards; [segment, row, arm] if means change, as below.
+        best: [row] best own mean of an agent.
+        excess: How much more regret all agents have in a slot in which they play the same arm,
+            whichever it is, against their own best arms than against the arm that is best on
+            average.
+    """
+
+    means: Reals
+    best: Reals
+    excess: Reals
+
+    @property
+    def gaps(self) -> Reals:
+        """Best own mean of an agent minus an arm's; computed where it is read, and not stored."""
+        return _subtract_from(self.best[..., None], self.means)
 
 
 class Instance(NamedTuple):
@@ -46,8 +65,7 @@ class Instance(NamedTuple):
         segments: The segments of a world; None where means do not change.
         contexts: The contexts of a world, or None. With contexts all means and gaps above are NaN,
             and there are no parameters.
-        own_gaps: [row, arm] best own mean of an agent minus the arm's; [segment, row, arm] if means
-            change. None where agents share their means.
+        own_gaps: Gaps to the best arm of each agent; None where agents share their means.
     """
 
     means: PerRowArm
@@ -56,7 +74,7 @@ class Instance(NamedTuple):
     parameters: tuple[Array, ...]
     segments: Segments | None = None
     contexts: Contexts | None = None
-    own_gaps: Reals | None = None
+    own_gaps: OwnGaps | None = None
 
 
 @jax.tree_util.register_dataclass
@@ -111,12 +129,17 @@ class BoundProblem:
             global_means = self._sample_global_means(key)
             means = self._expand_means(key, global_means, agents)
             parameters = self._parameters(means)
-        own_gaps = self._find_own_gaps(means)
-        return Instance(means, *_gaps(global_means), parameters, own_gaps=own_gaps)
+        gaps, smallest = _gaps(global_means)
+        own_gaps = self._find_own_gaps(means, gaps)
+        return Instance(means, gaps, smallest, parameters, own_gaps=own_gaps)
 
-    def _find_own_gaps(self, means: PerRowArm) -> PerRowArm | None:
+    def _find_own_gaps(self, means: PerRowArm, gaps: PerArm) -> OwnGaps | None:
         """Returns the gaps of each agent to its own best arm; None where agents share means."""
-        return None if self.rows == 1 else _find_gaps(means)
+        if self.rows == 1:
+            return None
+        best = jnp.max(means, axis=-1)
+        excess = _subtract_from(best, means[:, jnp.argmin(gaps)])
+        return OwnGaps(means, best, arrays.sum_in_turn(excess))
 
     @property
     def segments(self) -> int:
@@ -154,11 +177,12 @@ class BoundProblem:
 
         def expand_segment(
             global_means: PerArm,
-        ) -> tuple[Array, Array, tuple[Array, ...], Array | None]:
+        ) -> tuple[Array, Array, tuple[Array, ...], OwnGaps | None]:
             # The differences between agents stay, as far as means in [0, 1] allow.
             means = self._expand_means(key, global_means, agents)
-            own_gaps = self._find_own_gaps(means)
-            return means, _gaps(global_means)[0], self._parameters(means), own_gaps
+            gaps, _ = _gaps(global_means)
+            own_gaps = self._find_own_gaps(means, gaps)
+            return means, gaps, self._parameters(means), own_gaps
 
         means, gaps, parameters, own_gaps = jax.vmap(expand_segment)(segment_means)
         last_parameters = tuple(x[-1] for x in parameters)
@@ -218,7 +242,9 @@ class BoundProblem:
         """Returns the means of rows: one row that all agents share, or a row for each agent."""
         if self.rows == 1:
             return global_means[None, :]
-        return self._spread_out(key, global_means, agents)
+        means = self._spread_out(key, global_means, agents)
+        # Parameters and own gaps read them.
+        return store_once(agents > 0.0, means)[0]
 
     def _spread_out(self, key: Array, global_means: PerArm, agents: Scalar) -> PerRowArm:
         """Returns means by agent whose average is ``global_means``; padding rows are 0."""
@@ -246,43 +272,13 @@ class BoundProblem:
         return jnp.where(exists, jnp.clip(global_means[None, :] + shift, 0.0, 1.0), 0.0)
 
 
-def read_own_gaps(own_gaps: Reals | None, gap: Reals, select: Callable[[Reals], PerAgent]) -> Reals:
-    """Returns the gap of each agent's play to its own best arm.
-
-    Args:
-        own_gaps: `Instance.own_gaps`.
-        gap: [row] or [segment, row] gap of the play; the result where agents share their means.
-        select: Maps own gaps [row, arm] to those of the play.
-    """
-    if own_gaps is None:
-        return gap
-    return jax.vmap(select)(own_gaps) if own_gaps.ndim > 2 else select(own_gaps)
-
-
-def find_common_excess(own_gaps: Reals | None, gaps: Reals) -> Reals:
-    """Returns `Stretch.excess` of agents that play alike, which no arm changes.
-
-    Args:
-        own_gaps: `Instance.own_gaps`.
-        gaps: [arm] or [segment, arm] gaps of the arms.
-    """
-    if own_gaps is None:
-        return jnp.zeros(gaps.shape[:-1])
-    if own_gaps.ndim > 2:
-        return jax.vmap(find_common_excess)(own_gaps, gaps)
-    return arrays.sum_in_turn(own_gaps[:, jnp.argmin(gaps)])
-
-
-def sum_excess(own_gap: Reals, gap: Reals, agents: PerRow) -> Reals:
-    """Returns `Stretch.excess` from both gaps of each agent's play, the last axis."""
-    agents = agents.reshape((1,) * (gap.ndim - 1) + agents.shape)
-    excess = arrays.rounded(agents * (own_gap - gap))
-    return arrays.sum_in_turn(jnp.moveaxis(excess, -1, 0))
-
-
 def _find_gaps(means: Reals) -> Reals:
     """Returns the gaps of arms, the last axis; ties are 0."""
-    gaps = jnp.max(means, axis=-1, keepdims=True) - means
+    return _subtract_from(jnp.max(means, axis=-1, keepdims=True), means)
+
+
+def _subtract_from(best: Reals, means: Reals) -> Reals:
+    gaps = best - means
     return jnp.where(gaps < TIE, 0.0, gaps)
 
 

@@ -25,14 +25,15 @@ from fmab_jax.algorithms.families.slots import Params as Params
 from fmab_jax.algorithms.families.slots import State, pick
 from fmab_jax.parts import alone, exchanges
 from fmab_jax.parts.exchanges import Exchange
-from fmab_jax.parts.instances import Instance, find_common_excess, read_own_gaps, sum_excess
-from fmab_jax.parts.outputs.output import (
+from fmab_jax.parts.instances import Instance
+from fmab_jax.parts.outputs.accumulators import (
     Accumulator,
     Stretch,
     accumulate,
     accumulate_segments,
     count_rows,
     finish_accumulators,
+    make_stretch,
     start_accumulators,
 )
 from fmab_jax.parts.rewards import Law
@@ -319,7 +320,7 @@ class _EpisodeLoop(NamedTuple):
                 slot = jnp.minimum(arm.astype(jnp.int64), until)
                 segment = None if self.instance.segments is None else self.find_segments(arm)
                 stop = jnp.minimum(slot + 1, until)
-                stretch = partial(self.make_stretch, slot, stop, arm, gaps[arm], segment)
+                stretch = partial(self.find_stretch, slot, stop, arm, gaps[arm], segment)
                 return accumulate(trial.accumulators, accumulators, stretch, grid), None
 
             accumulators, _ = lax.scan(add_slot, accumulators, jnp.arange(arms, dtype=jnp.int32))
@@ -366,7 +367,7 @@ class _EpisodeLoop(NamedTuple):
 
         rate = self.sharing * gap
         rounds = run.rounds + (whole & trial.shared).astype(jnp.int32)
-        stretch = partial(self.make_stretch, run.slot, until, arm, gap)
+        stretch = partial(self.find_stretch, run.slot, until, arm, gap)
         return _EpisodeState(
             state=pick(whole, after, run.state),
             number=number,
@@ -380,23 +381,15 @@ class _EpisodeLoop(NamedTuple):
             ),
         )
 
-    def make_stretch(
+    def find_stretch(
         self, slot: Array, until: Array, arm: Array, gap: Array, segment: Array | None = None
     ) -> Stretch:
         """Returns the stretch of slots in which one arm is played, in all segments or in one."""
         share = jax.nn.one_hot(arm, len(self.instance.gaps), dtype=jnp.float64)
         own_gaps, gap, agents = self.instance.own_gaps, gap[..., None], self.sharing[None]
-        gaps = self.instance.gaps
-        if self.instance.segments is not None:
-            gaps = self.instance.segments.gaps
         if segment is not None:
-            gaps, own_gaps = gaps[segment], None if own_gaps is None else own_gaps[segment]
-        own_gap = read_own_gaps(own_gaps, gap, lambda own: own.at[:, arm].get(mode="clip"))
-        excess = sum_excess(own_gap, gap, agents)
-        if own_gap.shape != gap.shape:
-            excess = find_common_excess(own_gaps, gaps)
-        place = 0 if segment is None else segment
-        return Stretch(slot, until, gap, share[None], agents, own_gap, excess, place)
+            own_gaps = jax.tree.map(lambda x: x[segment], own_gaps)
+        return make_stretch(slot, until, gap, share[None], agents, own_gaps, arm[None])
 
     def describe(self, number: Integer | int, slot: Integer | int) -> Episode:
         """Returns the view of an episode in the algorithm's functions."""

@@ -12,13 +12,14 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from fmab_jax.algorithms.families.slots import Params, Slot, State, at, pick
-from fmab_jax.parts.instances import Instance, find_common_excess, read_own_gaps, sum_excess
-from fmab_jax.parts.outputs.output import (
+from fmab_jax.parts.instances import Instance
+from fmab_jax.parts.outputs.accumulators import (
     Accumulator,
     Stretch,
     accumulate_slots,
     count_rows,
     finish_accumulators,
+    make_stretch,
     start_accumulators,
 )
 from fmab_jax.parts.presences import BoundPresence, cut_neighbours
@@ -268,22 +269,17 @@ class _SlotLoop(NamedTuple):
         instance = self.instance
         all_arms = jnp.arange(len(instance.gaps), dtype=arms.dtype)
 
-        def make_stretch(slot: Integer, arm: Array, gap: PerRow) -> Stretch:
+        def find_stretch(slot: Integer, arm: Array, gap: PerRow) -> Stretch:
             start, stop = (jnp.minimum(x, trial.horizon) for x in (slot, slot + 1))
             share = jnp.where(arm[:, None] == all_arms[None, :], 1.0, 0.0)
-            all_gaps, own_gaps, segment = instance.gaps, instance.own_gaps, jnp.int32(0)
-            if instance.segments is not None and own_gaps is not None:
+            own_gaps = instance.own_gaps
+            if instance.segments is not None:
                 segment = find_segment(instance.segments.ends, slot + 1)
-                all_gaps, own_gaps = instance.segments.gaps[segment], own_gaps[segment]
-            agent = jnp.arange(0 if own_gaps is None else len(own_gaps), dtype=arm.dtype)
-            own_gap = read_own_gaps(own_gaps, gap, lambda own: own[agent, arm])
-            excess = sum_excess(own_gap, gap, real)
-            if own_gap.shape != gap.shape:
-                excess = find_common_excess(own_gaps, all_gaps)
-            return Stretch(start, stop, gap, share, real, own_gap, excess, segment)
+                own_gaps = jax.tree.map(lambda x: x[segment], own_gaps)
+            return make_stretch(start, stop, gap, share, real, own_gaps, arm)
 
         slots = before + jnp.arange(_BLOCK, dtype=jnp.int64), arms, gaps
-        return accumulate_slots(trial.accumulators, accumulators, make_stretch, slots, grid)
+        return accumulate_slots(trial.accumulators, accumulators, find_stretch, slots, grid)
 
     def play_slot(self, state: State, number: Integer) -> tuple[State, tuple[PyTree, ...]]:
         """Plays a slot.

@@ -9,14 +9,14 @@ from types import ModuleType
 from typing import Any
 
 from fmab_jax.errors import refuse
+from fmab_jax.parts.outputs.accumulators import Accumulator as Accumulator
+from fmab_jax.parts.outputs.accumulators import Stretch as Stretch
 from fmab_jax.parts.outputs.output import FIELDS as FIELDS
 from fmab_jax.parts.outputs.output import OF_FIXED_ARMS as OF_FIXED_ARMS
 from fmab_jax.parts.outputs.output import OF_RESULTS as OF_RESULTS
-from fmab_jax.parts.outputs.output import Accumulator as Accumulator
 from fmab_jax.parts.outputs.output import Output as Output
 from fmab_jax.parts.outputs.output import Record as Record
 from fmab_jax.parts.outputs.output import Reduce as Reduce
-from fmab_jax.parts.outputs.output import Stretch as Stretch
 from fmab_jax.parts.outputs.regret_by_agent import AGENTS_DIFFER as AGENTS_DIFFER
 from fmab_jax.parts.outputs.regret_by_agent import TALLIED as TALLIED
 from fmab_jax.parts.outputs.standard import STANDARD as STANDARD

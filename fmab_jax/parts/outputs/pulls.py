@@ -5,7 +5,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
-from fmab_jax.parts.outputs.output import Accumulator, Output, Stretch
+from fmab_jax.parts.outputs.accumulators import Accumulator, Stretch
+from fmab_jax.parts.outputs.output import Output
 from fmab_jax.sampling import arrays
 
 

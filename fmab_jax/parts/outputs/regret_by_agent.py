@@ -14,9 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from fmab_jax.parts.outputs.output import Accumulator, Output, Record, Rows, Stretch
+from fmab_jax.parts.instances import OwnGaps
+from fmab_jax.parts.outputs.accumulators import Accumulator, Rows, Stretch
+from fmab_jax.parts.outputs.output import Output, Record
 from fmab_jax.sampling import arrays
-from fmab_jax.sampling.shapes import Reals
+from fmab_jax.sampling.shapes import PyTree, Reals
 
 
 def _grow(total: Array, rate: Array, stretch: Stretch, slot: Array) -> Array:
@@ -69,7 +71,7 @@ def _accumulate_rate(
         curves = [jnp.where(is_within, *pair) for pair in zip(lines, curves, strict=True)]
         return totals[-1], *curves
 
-    def end(state: tuple[Array, ...], own_gaps: Reals | None = None) -> Array:
+    def end(state: tuple[Array, ...], own_gaps: OwnGaps | None = None) -> Array:
         return state[-1]
 
     return Accumulator(name, dims, start, add, end, own, add_slots)
@@ -78,38 +80,29 @@ def _accumulate_rate(
 def _accumulate_own() -> Accumulator:
     """Returns the accumulator of each agent's regret at T against its own best arm.
 
-    Agents that all play alike spend the same slots on each arm, which are counted for all of them:
-    their own gaps are read once, at the end.
+    Agents that all play alike spend the same slots on each arm. These are added up once for all,
+    and own gaps are read at the end: half of the time with many agents and arms.
     """
     by_rate = _accumulate_rate("", ("agent",), lambda stretch: stretch.own_gap, own=True)
 
-    def plays_alike(state: tuple[Array, ...]) -> bool:
-        return state[0].ndim > 1
+    def start(rows: Rows, arms: int, grid: Array) -> tuple[Array, ...] | Array:
+        return jnp.zeros(arms) if rows.alike else by_rate.start(rows, arms, grid)
 
-    def start(rows: Rows, arms: int, grid: Array) -> tuple[Array, ...]:
-        if rows.playing == rows.own:
-            return by_rate.start(rows, arms, grid)
-        return (jnp.zeros((rows.segments, arms)),)
-
-    def add(state: tuple[Array, ...], stretch: Stretch, grid: Array) -> tuple[Array, ...]:
-        if not plays_alike(state):
+    def add(state: tuple[Array, ...] | Array, stretch: Stretch, grid: Array) -> PyTree:
+        if isinstance(state, tuple):
             return by_rate.add(state, stretch, grid)
         slots = (stretch.stop - stretch.start).astype(jnp.float64)
-        here = jnp.asarray(stretch.segment).astype(jnp.int32)
-        is_here = jnp.arange(len(state[0]), dtype=jnp.int32) == here
-        return (state[0] + jnp.where(is_here[:, None], arrays.rounded(slots * stretch.share), 0.0),)
+        return state + arrays.rounded(slots * stretch.share[0])
 
-    def add_slots(state: tuple[Array, ...], slots: Stretch, grid: Array) -> tuple[Array, ...]:
-        if not plays_alike(state) and by_rate.add_slots is not None:
+    def add_slots(state: tuple[Array, ...] | Array, slots: Stretch, grid: Array) -> PyTree:
+        if isinstance(state, tuple) and by_rate.add_slots is not None:
             return by_rate.add_slots(state, slots, grid)
         return lax.scan(lambda state, slot: (add(state, slot, grid), None), state, slots)[0]
 
-    def end(state: tuple[Array, ...], own_gaps: Reals | None) -> Array:
-        if not plays_alike(state) or own_gaps is None:
-            return state[0]
-        slots = state[0][:, None, :]
-        parts = arrays.rounded(slots * own_gaps.reshape(len(slots), *own_gaps.shape[-2:]))
-        return arrays.sum_in_turn(arrays.sum_in_turn(jnp.moveaxis(parts, -1, 0)))
+    def end(state: tuple[Array, ...] | Array, own_gaps: OwnGaps) -> Array:
+        if isinstance(state, tuple):
+            return by_rate.end(state)
+        return arrays.sum_in_turn(arrays.rounded(state * own_gaps.gaps).T)
 
     return Accumulator("agent_own_regret", ("agent",), start, add, end, True, add_slots)
 
