@@ -83,7 +83,7 @@ def make_stretch(
     if own_gaps is None:
         return Stretch(start, stop, gap, share, agents, gap, jnp.zeros(gap.shape[:-1]))
     if arm is None:
-        parts = arrays.rounded(share * own_gaps.gaps)
+        parts = arrays.rounded(jnp.broadcast_to(share, own_gaps.gaps.shape) * own_gaps.gaps)
         own_gap = arrays.padded_sum(jnp.moveaxis(parts, -1, 0))
     else:
         place = jnp.broadcast_to(arm[:, None], (*own_gaps.gaps.shape[:-1], 1))

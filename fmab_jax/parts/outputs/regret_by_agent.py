@@ -102,7 +102,7 @@ def _accumulate_own() -> Accumulator:
     def end(state: tuple[Array, ...] | Array, own_gaps: OwnGaps) -> Array:
         if isinstance(state, tuple):
             return by_rate.end(state)
-        return arrays.sum_in_turn(arrays.rounded(state * own_gaps.gaps).T)
+        return arrays.sum_in_turn(arrays.rounded(state[None] * own_gaps.gaps).T)
 
     return Accumulator("agent_own_regret", ("agent",), start, add, end, True, add_slots)
 
