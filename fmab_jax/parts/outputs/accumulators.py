@@ -90,7 +90,7 @@ def make_stretch(
         own_gap = jnp.take_along_axis(own_gaps.gaps, place, axis=-1)[..., 0]
     if own_gap.shape != gap.shape:
         return Stretch(start, stop, gap, share, agents, own_gap, own_gaps.excess)
-    excess = arrays.rounded(agents * (own_gap - gap))
+    excess = arrays.rounded(jnp.broadcast_to(agents, gap.shape) * (own_gap - gap))
     excess = arrays.sum_in_turn(jnp.moveaxis(excess, -1, 0))
     return Stretch(start, stop, gap, share, agents, own_gap, excess)
 
