@@ -33,8 +33,8 @@ from fmab_jax.run import promises, schema
 from fmab_jax.run.reductions import Facts, check_initial_state, find_close, read_numbers
 
 _NAME_WANTED = "a short plain name that no other variable has, nor a column of a table"
-# Values of more agents would be most of a result, and come on request.
-_MOST_AGENTS = 1000
+# Values of each of more agents would be most of a result, and come on request.
+_MOST_AGENTS = 100
 # Suffixes of variables that tables and summaries derive.
 _ENDINGS = ("lower", "upper", "mean", "variance", "covariance", "quantile", "histogram")
 
@@ -112,9 +112,10 @@ def add_defaults(
     """
     differ = any(not problem.homogeneous for _, problem in pairs)
     are_few = all(problem.agents <= _MOST_AGENTS for _, problem in pairs)
-    if not (differ and are_few and all(trial.accumulates for trial, _ in pairs)):
+    if not (differ and all(trial.accumulates for trial, _ in pairs)):
         return tuple(requests)
-    outputs = {output.name: output for output in (*requests, *AGENTS_DIFFER)}
+    defaults = [output for output in AGENTS_DIFFER if are_few or "agent" not in output.dims]
+    outputs = {output.name: output for output in (*requests, *defaults)}
     return tuple(outputs[name] for name in sorted(outputs))
 
 

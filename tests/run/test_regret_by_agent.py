@@ -188,7 +188,9 @@ def test_outputs_come_where_agents_differ():
     apart, alike = study(agents=4, spread=0.5), study(agents=4)
     assert names(apart) == {*DEFAULTS} and not names(alike)
     assert names(study(agents=4, spread=[0.0, 0.5])) == {*DEFAULTS}
-    assert names(study(agents=1001, spread=0.5)) == set()
+    of_each = {"agent_regret", "agent_own_regret"}
+    assert names(study(agents=100, spread=0.5)) == {*DEFAULTS}
+    assert names(study(agents=101, spread=0.5)) == {*DEFAULTS} - of_each
     request = study(agents=4, spread=0.5, outputs=["fairness", "pulls"])
     assert names(request) == {*DEFAULTS, "pulls"}
     assert request == study(agents=4, spread=0.5, outputs=["pulls"]) != apart

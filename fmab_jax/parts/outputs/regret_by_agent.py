@@ -99,9 +99,9 @@ def _accumulate_own() -> Accumulator:
             return by_rate.add_slots(state, slots, grid)
         return lax.scan(lambda state, slot: (add(state, slot, grid), None), state, slots)[0]
 
-    def end(state: tuple[Array, ...] | Array, own_gaps: OwnGaps) -> Array:
-        if isinstance(state, tuple):
-            return by_rate.end(state)
+    def end(state: tuple[Array, ...] | Array, own_gaps: OwnGaps | None) -> Array:
+        if isinstance(state, tuple) or own_gaps is None:
+            return state[-1]
         return arrays.sum_in_turn(arrays.rounded(state[None] * own_gaps.gaps).T)
 
     return Accumulator("agent_own_regret", ("agent",), start, add, end, True, add_slots)
@@ -214,7 +214,7 @@ AGENTS_DIFFER = (
     LARGEST_OWN_REGRET,
     FAIRNESS,
 )
-"""Outputs of every result in which agents differ; curves by agent are large, and on request."""
+"""Outputs of results in which agents differ; curves by agent are large, and on request."""
 
 TALLIED = (OWN_REGRET, LARGEST_REGRET, LARGEST_OWN_REGRET)
 """Outputs of which summaries have quantiles at T, as of the regret."""
