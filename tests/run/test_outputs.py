@@ -166,6 +166,18 @@ def test_outputs_of_the_page_do_what_it_says():
         fmab.sweep(fmab.cdp_mab(1.0), problem, **options)
 
 
+@pytest.mark.parametrize("algorithm", [fmab.cdp_mab(None), fmab.ucb1()], ids=["alike", "apart"])
+def test_an_accumulator_of_the_page_reads_the_own_gaps_of_each_agent(algorithm):
+    """Would catch a row for agents that act alike, and gaps to the arm that is best on average."""
+    means = np.clip(MEANS + np.linspace([-0.8, 0.4, 0.0], 0.0, AGENTS), 0.0, 1.0)
+    request = [page()["LATE"], "own_regret_by_agent"]
+    options = {"seeds": 2, "times": [150, 300], "outputs": request}
+    data = fmab.simulate(algorithm, fmab.Problem(means), 300, **options)
+    late = data.own_regret_by_agent.diff("time")[:, 0]
+    np.testing.assert_allclose(data.late_own_regret, late, rtol=1e-9)
+    assert np.ptp(late.values, axis=1).min() > 1.0
+
+
 WIDE = {"problem": fmab.Problem.uniform(5, 10), "horizon": 10**4, "epsilon": [0.5, 1.0]}
 WIDE |= {"progress": False, "times": 5}
 
