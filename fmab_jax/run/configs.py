@@ -19,6 +19,7 @@ from fmab_jax.errors import check_frozen_class, count, flag, format_quantity, re
 from fmab_jax.parts.exchanges import Exchange
 from fmab_jax.parts.instances import BoundProblem
 from fmab_jax.parts.outputs import Output
+from fmab_jax.parts.outputs.accumulators import Rows
 from fmab_jax.parts.per_agent import check_lengths
 from fmab_jax.parts.trials import Trial
 from fmab_jax.parts.worlds import ContextualWorld
@@ -136,14 +137,13 @@ class Config(NamedTuple):
     @property
     def accumulator_bytes(self) -> int:
         """Bytes of one seed's accumulators in the loop."""
-        rows = self.trial.accumulator_rows
+        rows, arms = self.trial.accumulator_rows, self.problem.arms
         own_rows = rows if self.problem.homogeneous else max(rows, self.bound.rows)
-        sizes = {"time": len(self.grid), "arm": self.problem.arms}
         total = 0
         for x in collect_accumulators(self.outputs):
-            # Where agents play alike, a loop may count the slots of each arm in place of agents.
-            agents = max(own_rows, self.problem.arms) if x.reads_own else rows
-            total += 8 * math.prod((sizes | {"agent": agents})[dim] for dim in x.dims)
+            agents = max(Rows(rows, own_rows).count(x), arms * x.counts_slots)
+            sizes = {"time": len(self.grid), "arm": arms, "agent": agents}
+            total += 8 * math.prod(sizes[dim] for dim in x.dims)
         return total
 
     @property

@@ -107,13 +107,14 @@ class Accumulator(NamedTuple):
             "time" comes last, for one value per recorded slot.
         start: Maps the numbers of rows and arms, and the recorded slots, to the state at slot 0.
         add: Maps the state, a stretch and the recorded slots to the state after the stretch.
-        end: Maps the state at the horizon to the value, with a row for each row of the stretches if
-            it is by agent; by default the state itself.
+        end: Maps the state at the horizon to the value, with as many rows as ``start`` gets if it is
+            by agent; by default the state itself.
         reads_own: Whether it is by agent and reads ``own_gap``. Then each agent has a row where
-            means differ, ``start`` gets `Rows` in place of a number, and ``end`` gets the state and
-            `Instance.own_gaps`.
+            means differ.
         add_slots: Maps the state, single slots as stretches with a leading slot axis, and the
             recorded slots to the state after them, faster than ``add`` and to the same bits.
+        counts_slots: Whether it may count the slots of each arm, and read own gaps at the end. Then
+            ``start`` gets `Rows` in place of a number, and ``end`` also `Instance.own_gaps`.
     """
 
     name: str
@@ -123,6 +124,7 @@ class Accumulator(NamedTuple):
     end: Callable[..., Reals] = lambda total: total
     reads_own: bool = False
     add_slots: Callable[[PyTree, Stretch, Array], PyTree] | None = None
+    counts_slots: bool = False
 
     @property
     def by_agent(self) -> bool:
@@ -160,7 +162,7 @@ def start_accumulators(
     accumulators: tuple[Accumulator, ...], rows: Rows, arms: int, grid: Grid
 ) -> tuple[PyTree, ...]:
     """Returns the state of each accumulator at slot 0."""
-    counts = [rows if x.reads_own else rows.playing for x in accumulators]
+    counts = [rows if x.counts_slots else rows.count(x) for x in accumulators]
     return tuple(
         _call(x, "start", n, arms, grid) for x, n in zip(accumulators, counts, strict=True)
     )
@@ -281,7 +283,7 @@ def finish_accumulators(
     values = {}
     for accumulator, state in zip(accumulators, states, strict=True):
         sizes = {"agent": rows.count(accumulator), "arm": arms, "time": points}
-        known = (own_gaps,) if accumulator.reads_own else ()
+        known = (own_gaps,) if accumulator.counts_slots else ()
         end = _call(accumulator, "end", state, *known)
         shape = tuple(sizes[dim] for dim in accumulator.dims)
         if not isinstance(end, jax.Array) or end.shape != shape or end.dtype.kind != "f":

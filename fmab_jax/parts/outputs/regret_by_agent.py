@@ -46,9 +46,8 @@ def _accumulate_rate(
     """
     has_curve = "time" in dims
 
-    def start(rows: Rows | int, arms: int, grid: Array) -> tuple[Array, ...]:
-        count = rows.own if isinstance(rows, Rows) else rows
-        total = jnp.zeros((count,) if "agent" in dims else ())
+    def start(rows: int, arms: int, grid: Array) -> tuple[Array, ...]:
+        total = jnp.zeros((rows,) if "agent" in dims else ())
         return (total, jnp.zeros((*total.shape, *grid.shape)))[: 1 + has_curve]
 
     def add(state: tuple[Array, ...], stretch: Stretch, grid: Array) -> tuple[Array, ...]:
@@ -71,7 +70,7 @@ def _accumulate_rate(
         curves = [jnp.where(is_within, *pair) for pair in zip(lines, curves, strict=True)]
         return totals[-1], *curves
 
-    def end(state: tuple[Array, ...], own_gaps: OwnGaps | None = None) -> Array:
+    def end(state: tuple[Array, ...]) -> Array:
         return state[-1]
 
     return Accumulator(name, dims, start, add, end, own, add_slots)
@@ -86,7 +85,7 @@ def _accumulate_own() -> Accumulator:
     by_rate = _accumulate_rate("", ("agent",), lambda stretch: stretch.own_gap, own=True)
 
     def start(rows: Rows, arms: int, grid: Array) -> tuple[Array, ...] | Array:
-        return jnp.zeros(arms) if rows.alike else by_rate.start(rows, arms, grid)
+        return jnp.zeros(arms) if rows.alike else by_rate.start(rows.own, arms, grid)
 
     def add(state: tuple[Array, ...] | Array, stretch: Stretch, grid: Array) -> PyTree:
         if isinstance(state, tuple):
@@ -104,7 +103,7 @@ def _accumulate_own() -> Accumulator:
             return state[-1]
         return arrays.sum_in_turn(arrays.rounded(state[None] * own_gaps.gaps).T)
 
-    return Accumulator("agent_own_regret", ("agent",), start, add, end, True, add_slots)
+    return Accumulator("agent_own_regret", ("agent",), start, add, end, True, add_slots, True)
 
 
 _REGRET = _accumulate_rate("agent_regret", ("agent",), lambda stretch: stretch.gap)
