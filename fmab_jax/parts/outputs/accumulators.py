@@ -107,8 +107,8 @@ class Accumulator(NamedTuple):
             "time" comes last, for one value per recorded slot.
         start: Maps the numbers of rows and arms, and the recorded slots, to the state at slot 0.
         add: Maps the state, a stretch and the recorded slots to the state after the stretch.
-        end: Maps the state at the horizon to the value, with as many rows as ``start`` gets if it is
-            by agent; by default the state itself.
+        end: Maps the state at the horizon to the value, with as many rows as ``start`` gets if
+            it is by agent; by default the state itself.
         reads_own: Whether it is by agent and reads ``own_gap``. Then each agent has a row where
             means differ.
         add_slots: Maps the state, single slots as stretches with a leading slot axis, and the
