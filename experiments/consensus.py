@@ -171,9 +171,9 @@ def publish(rows: Rows, private: Rows, folder: Path) -> list[Path]:
 
 _DRIFT_NOTES = (
     "An estimate of n rewards of each agent in [0, 1], with Metropolis weights, is at most S_n / n "
-    "from the mean over agents: S_n is the largest row sum of |W^m - 1/M| / 2 over m < n. Needed "
-    "in the end: S_n for large n. CES judges by n = tau - 1 rewards, and its U has Q / ((1 - l) "
-    "(tau + 1)) for that: too small in the rounds tau that are named."
+    "from the mean over agents: S_n is the largest row sum of |W^m - 1/M| / 2 over m < n. "
+    "Largest disagreement: S_n for large n. CES judges by n = tau - 1 rewards, and its U has Q / "
+    "((1 - l) (tau + 1)) for that: too small in the rounds tau that are named."
 )
 
 
@@ -244,7 +244,8 @@ def describe(rows: Rows) -> str:
     return (
         f"Regret at the horizon of seven algorithms by graph. Where agents differ and T is "
         f"largest, CES has {seen.listed(texts)} times the regret of KL-SE without noise. "
-        f"Its regret is {100 * min(over):.0f} to {100 * max(over):.0f} % of its bound."
+        f"In all panels its regret is {100 * min(over):.0f} to {100 * max(over):.0f} % of the bound "
+        "that is drawn."
     )
 
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from fmab_jax.analysis.bands import EVENTS
 from fmab_jax.analysis.costs import LEAKS
 from fmab_jax.errors import choice, refuse
+from fmab_jax.run.outputs import AGENT_NAMES
 
 KINDS = ("own_regret", "largest_regret", "largest_own_regret", "agent_regret", "agent_own_regret")
 """Outputs that `select_regret` takes for the regret."""
@@ -43,7 +44,8 @@ def select_regret(data: xr.Dataset, kind: str) -> xr.Dataset:
     curve = CURVES.get(kind, kind)
     name = curve if ends == ("",) and curve in data else kind
     if f"{name}{ends[0]}" not in data:
-        remedy = f"it comes where agents differ, or with outputs=[{kind!r}]"
+        remedy = f"run it with outputs=[{kind!r}]; it comes by itself where agents differ"
+        remedy += ", up to 100 of them" * (kind in CURVES)
         refuse("kind", kind, "in the result", remedy)
     values = [data[f"{name}{end}"] for end in ends]
     attrs = values[0].attrs | {"metric": kind.replace("_", " ")}
@@ -76,25 +78,32 @@ def find_absent_agents(seeds: xr.DataArray) -> xr.DataArray:
     return (seeds == 0) & (seeds.max("agent") > 0)
 
 
-def describe_alike(kind: str, is_alike: Mapping[str, bool]) -> tuple[str, str]:
-    """Says in which runs agents have the same regret, and in a short form; "" for none.
+def describe_agents(kind: str, is_equal: Mapping[str, bool]) -> list[tuple[str, str]]:
+    """Says what a figure by agent cannot show, each in a long and a short form.
 
     Args:
         kind: Which regret is shown, as `select_regret` states it in the attribute ``metric``.
-        is_alike: By label of each run with several agents, whether `has_equal` holds.
+        is_equal: By label of each run with several agents, whether `has_equal` holds.
     """
-    labels = [label for label, alike in is_alike.items() if alike]
-    if not labels:
-        return "", ""
-    where = f" ({', '.join(labels)})" * (len(labels) < len(is_alike))
-    short = f"Agents pull alike{where}, so each has the same regret"
-    own = "; the metric own_regret compares each with its own best arm" * (kind == "agent regret")
-    return f"{short}, to three digits{own}", short
+    if not is_equal:
+        return []
+    drawn = (
+        "Each seed draws its own means unless they are fixed, so agent 0 is another agent in each "
+        "seed; what the worst agent of a seed has is the metric largest_regret or "
+        "largest_own_regret"
+    )
+    sentences = [(drawn, "Agent 0 is another agent in each seed, unless means are fixed")]
+    if labels := [label for label, equal in is_equal.items() if equal]:
+        where = f" ({' / '.join(labels)})" * (len(labels) < len(is_equal))
+        short = f"All agents have the same mean regret{where}"
+        own = "; own_regret is against each agent's own best arm" * (kind == "agent regret")
+        sentences.append((f"{short}, to three digits{own}", short))
+    return sentences
 
 
 def has_equal(values: ArrayLike) -> bool:
     """Tells whether agents, along the first axis, have the same values to three digits."""
-    # Agents that wait for each other do not end an epoch in the same slot.
+    # Agents that wait for each other end an epoch in different slots.
     return bool(np.allclose(values, np.asarray(values)[0], rtol=1e-3))
 
 
@@ -105,11 +114,7 @@ def _spread_over_agents(data: xr.Dataset, exists: xr.DataArray) -> xr.Dataset:
     regrets of all agents together. ``exists`` tells which agents each configuration has.
     """
     agents = data.agent
-    outputs = [
-        name
-        for name in data.data_vars
-        if "agent" in data[name].dims or str(name).startswith((*KINDS, "fairness"))
-    ]
+    outputs = [name for name in data.data_vars if "agent" in data[name].dims or name in AGENT_NAMES]
     data = data.drop_vars([*outputs, *EVENTS, "chosen_arm", "undecided"], errors="ignore")
     names = [name for name in ("seeds", *LEAKS, "ledger") if name in data.variables]
     facts = {n: data[n].reset_coords(drop=True).expand_dims(agent=agents, axis=-1) for n in names}

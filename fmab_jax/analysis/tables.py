@@ -11,7 +11,7 @@ import xarray as xr
 
 from fmab_jax.analysis import budgets, summary
 from fmab_jax.analysis.accountant import leak
-from fmab_jax.analysis.agents import find_absent_agents
+from fmab_jax.analysis.agents import CURVES, find_absent_agents
 from fmab_jax.analysis.bands import (
     EVENTS,
     compute_moments_band,
@@ -40,10 +40,11 @@ from fmab_jax.sampling.shapes import Record
 _ENDS = ("_lower", "_upper")
 # Of the outputs that come where agents differ, those that people read first, and what they are.
 _SHOWN_BY_AGENT = {
-    "own_regret": "against each agent's own best arm",
-    "largest_regret": "of the agent with most",
-    "fairness": "1 if all agents have the same regret, 1/M if one has it all",
+    "own_regret": "against each agent's own best arm, not the arm that is best on average",
+    "largest_own_regret": "that of the agent with most",
+    "fairness": "of regret, 1 if all agents have the same, 1/M if one has it all",
 }
+_OF_ONE_AGENT = {name.replace("_", " ") for name in CURVES}
 _BY_AGENT = {output.name for output in AGENTS_DIFFER if "agent" not in output.dims}
 # Facts of a configuration, which a result states as attributes or coordinates.
 _FACTS = ("algorithm", "agents", "arms", "horizon", "epsilon", "epsilon_message")
@@ -240,7 +241,8 @@ def _read_settings(cell: xr.Dataset, is_joined: bool) -> Record:
 
 def _list_columns(data: xr.Dataset) -> list[str]:
     """Returns the columns of a table that are computed from the seeds."""
-    if "agent" in data.seeds.dims:
+    regret = data["regret" if "regret" in data else "regret_mean"]
+    if regret.attrs.get("metric") in _OF_ONE_AGENT:
         # The agents of a run share what it spends: nothing of that is a row's.
         return [f"regret{end}" for end in ("", *_ENDS)]
     names = [f"{n}{end}" for n in ("regret", "rounds_made", "cost") for end in ("", *_ENDS)]

@@ -115,7 +115,7 @@ def _select_regret(data: xr.Dataset, options: PlotOptions) -> xr.Dataset:
         metric = _OF_AGENTS[metric]
         if metric not in data and f"{metric}_mean" not in data:
             needed = f"{by_agent[0]} agent: must be left out without {metric} in the result"
-            remedy = f"agents that differ have it, others if run with --outputs {metric}"
+            remedy = f"run it with --outputs {metric}; up to 100 agents that differ have it anyway"
             raise Refusal.line(f"{needed}; {remedy}")
     elif metric not in AGENT_METRICS:
         return data

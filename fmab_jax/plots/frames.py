@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from fmab_jax.analysis.agents import describe_alike, has_equal
+from fmab_jax.analysis.agents import describe_agents, has_equal
 from fmab_jax.analysis.costs import Cost
 from fmab_jax.analysis.words import format_value, write_label, write_name, write_number
 from fmab_jax.errors import choice, did_you_mean, refuse
@@ -123,26 +123,26 @@ def write_caption(
     return [
         captions.describe_setting([*facts], seeds),
         *sentences,
-        _describe_alike(frame),
+        *_describe_agents(frame),
         *captions.describe_exposures(_read_exposures(frame)),
         captions.describe_meters(peers),
         *captions.describe_failures(frame, label_rows(frame, varied), attrs["level"]),
     ]
 
 
-def _describe_alike(frame: pd.DataFrame) -> captions.Sentence:
-    """Says which configurations have agents of the same regret, if agents are rows."""
+def _describe_agents(frame: pd.DataFrame) -> list[captions.Sentence]:
+    """Says what means by agent cannot show, if agents are rows."""
     if "agent" not in frame.attrs["dims"]:
-        return ""
+        return []
     others = [name for name in list_varied(frame) if name != "agent"]
     groups = frame.groupby(others, dropna=False, sort=False) if others else [((), frame)]
     ends = [METRICS["regret"] + end for end in ENDS]
-    is_alike = {
+    is_equal = {
         label_rows(rows[:1], others)[0]: has_equal(rows[ends])
         for _, rows in groups
         if len(rows) > 1
     }
-    return describe_alike(frame.attrs["words"]["regret"]["metric"], is_alike)
+    return [*describe_agents(frame.attrs["words"]["regret"]["metric"], is_equal)]
 
 
 def _read_exposures(frame: pd.DataFrame) -> dict[str, Cost]:

@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
 from fmab_jax.analysis import words
-from fmab_jax.analysis.agents import describe_alike, find_absent_agents, has_equal
+from fmab_jax.analysis.agents import describe_agents, find_absent_agents, has_equal
 from fmab_jax.analysis.bands import confidence_band
 from fmab_jax.analysis.checks import check_result
 from fmab_jax.analysis.costs import read_exposure
@@ -121,8 +121,8 @@ def plot_runs(
     is_logarithmic = all(_is_logarithmic(data.time.values) for data in runs.values())
     begin = not is_logarithmic and all(data.time.values[0] > 0 for data in runs.values())
     figure, (regret, links) = style.make_panels(_HEIGHTS, style.check_width(width))
-    is_alike = _find_alike(curves, bands)
-    lines = _draw_regret(regret, curves, bands, styles, is_alike, begin)
+    is_equal = _find_equal(curves, bands)
+    lines = _draw_regret(regret, curves, bands, styles, is_equal, begin)
     _draw_links(links, runs, link_styles, begin)
     links.set_xlabel("slot t")
     for axes in (regret, links):
@@ -134,8 +134,8 @@ def plot_runs(
         style.scale_linear(links, "x")
     figure.align_ylabels()
     first_bands = {c.run: band for c, band in reversed([*zip(curves, bands, strict=True)])}
-    alike = describe_alike(str(bands[0]["mean"].attrs.get("metric")), is_alike)
-    sentences = _write_caption(runs, {run: first_bands[run] for run in runs}, alike)
+    agents = describe_agents(str(bands[0]["mean"].attrs.get("metric")), is_equal)
+    sentences = _write_caption(runs, {run: first_bands[run] for run in runs}, agents)
     place: style.Style = {"legend_title": title, "height": sum(_HEIGHTS), "draws_caption": caption}
     if curves[0].agent:
         place["legend_title"] = ""
@@ -236,12 +236,14 @@ def _list_entries(
     ]
 
 
-def _find_alike(curves: Sequence[_Curve], bands: Sequence[xr.Dataset]) -> dict[str, bool]:
-    """Tells of each run with several agents whether all have the same mean regret."""
-    means: dict[str, list[np.ndarray]] = {}
+def _find_equal(curves: Sequence[_Curve], bands: Sequence[xr.Dataset]) -> dict[str, bool]:
+    """Tells of each run with several agents whether all have the same curve and band."""
+    shown: dict[str, list[np.ndarray]] = {}
     for curve, band in zip(curves, bands, strict=True):
-        means.setdefault(curve.run, []).append(band["mean"].values)
-    return {run: has_equal(x) for run, x in means.items() if len(x) > 1}
+        if curve.agent:
+            ends = [band[name].values for name in ("lower", "mean", "upper")]
+            shown.setdefault(curve.run, []).append(np.stack(ends))
+    return {run: has_equal(x) for run, x in shown.items() if len(x) > 1}
 
 
 def _check_run(label: str, data: xr.Dataset) -> xr.Dataset:
@@ -280,7 +282,7 @@ def _draw_regret(
     curves: Sequence[_Curve],
     bands: Sequence[xr.Dataset],
     styles: Sequence[style.Style],
-    is_alike: Mapping[str, bool],
+    is_equal: Mapping[str, bool],
     begin: bool,
 ) -> list[Line2D]:
     """Draws the upper panel: a line and its band per curve; returns the lines."""
@@ -291,9 +293,9 @@ def _draw_regret(
         time, lower, mean, upper = (
             _prepend_zero(begin, band[name].values) for name in ("time", "lower", "mean", "upper")
         )
-        alike = is_alike.get(curve.run, False)
-        if not (alike and curve.run in shaded):
-            colour = "0.3" if alike else line_style["color"]
+        equal = is_equal.get(curve.run, False)
+        if not (equal and curve.run in shaded):
+            colour = "0.3" if equal else line_style["color"]
             axes.fill_between(time, lower, upper, color=colour, alpha=0.2, linewidth=0)
         shaded.add(curve.run)
         handles += axes.plot(time, mean, label=curve.agent or curve.run, **line_style)
@@ -361,7 +363,9 @@ def _average_links(data: xr.Dataset) -> dict[str, np.ndarray]:
 
 
 def _write_caption(
-    runs: Mapping[str, xr.Dataset], bands: Mapping[str, xr.Dataset], alike: captions.Sentence = ""
+    runs: Mapping[str, xr.Dataset],
+    bands: Mapping[str, xr.Dataset],
+    agents: Sequence[captions.Sentence],
 ) -> list[captions.Sentence]:
     """Returns the caption: what all runs share once, then what differs, run by run."""
     exposures = captions.describe_exposures({k: read_exposure(data) for k, data in runs.items()})
@@ -391,7 +395,7 @@ def _write_caption(
             f"Lines: means over the seeds; shaded: {shaded}",
             f"Lines: means; shaded: {captions.shorten_interval(shaded)}",
         ),
-        alike,
+        *agents,
         *captions.describe_failures(_read_failures(runs, bands), [*runs], level),
         captions.describe_meters(_list_meters(runs)),
         f"No links: {' / '.join(silent)}" * (bool(silent) and len(runs) > 1),

@@ -79,7 +79,7 @@ def _compare(
             old_text = abbreviate(old_fields[name]) if name in old_fields else "left out"
             remedy = f"use another store, or allow_changes=[{name!r}] (--allow-changes {name})"
             if name == "outputs":
-                remedy = "use another store; some come by themselves where agents differ"
+                remedy = "use another store; where agents differ, some outputs come by themselves"
             allowed = f"{old_text}, as in the store {folder.path}"
             refuse(name, new_fields.get(name), allowed, remedy)
     return old

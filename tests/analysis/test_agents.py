@@ -93,16 +93,17 @@ def test_colours_are_agents_strokes_runs_and_links_are_drawn_once(axis):
 
 def test_agents_that_pull_alike_are_said_to():
     """Would catch equal lines without a word, and the word where they differ."""
-    alike = "Agents pull alike (CDP-MAB), so each has the same regret, to three digits; the metric "
-    assert alike + "own_regret compares" in draw("agent_regret", agents=[0]).get_label()
-    assert "pull alike" not in draw("agent_own_regret", agents=[0]).get_label()
+    alike = "All agents have the same mean regret (CDP-MAB), to three digits; own_regret is against"
+    assert alike in draw("agent_regret", agents=[0]).get_label()
+    assert "have the same mean" not in draw("agent_own_regret", agents=[0]).get_label()
+    assert "agent 0 is another agent in each seed" in draw("agent_own_regret").get_label()
     alone = draw("agent_regret", agents=[0], algorithm=[0])
-    assert "Agents pull alike, so each" in alone.get_label()
+    assert "All agents have the same mean regret, to" in alone.get_label()
     assert len(alone.axes[0].lines) == 3 and len(alone.axes[0].collections) == 1
     frame = fmab.table(select_regret(swept(), "agent_regret"))
     for name, is_said in (("cdp", True), ("single", False)):
         figure = fmab.plot_parameter(frame[frame.algorithm == name], "agents", "agent")
-        assert ("Agents pull alike" in figure.get_label()) == is_said
+        assert ("have the same mean regret" in figure.get_label()) == is_said
 
 
 def test_the_table_where_agents_differ_fits_a_line(stored, capsys):
@@ -115,11 +116,11 @@ def test_the_table_where_agents_differ_fits_a_line(stored, capsys):
     names = frame.attrs["shown"]
     assert names[names.index("regret") + 1] == "own_regret"
     rest = frame.attrs["unshown"]
-    assert {"largest_own_regret", "rounds_made", "links_max"} <= {*rest} <= {*frame}
+    assert {"largest_regret", "rounds_made", "links_max"} <= {*rest} <= {*frame}
     assert (
         not {*rest} & {*names} and f"Not shown unless named as columns: {', '.join(rest)}." in lines
     )
-    assert any("fairness: 1 if all agents have the same" in line for line in lines)
+    assert any("fairness: of regret, 1 if all agents have the same" in line for line in lines)
     assert main(["show", stored, "--columns", "rounds_made", "largest_own_regret"]) == 0
     assert "Not shown" not in capsys.readouterr().out
 
