@@ -244,8 +244,8 @@ def describe(rows: Rows) -> str:
     return (
         f"Regret at the horizon of seven algorithms by graph. Where agents differ and T is "
         f"largest, CES has {seen.listed(texts)} times the regret of KL-SE without noise. "
-        f"In all panels its regret is {100 * min(over):.0f} to {100 * max(over):.0f} % of the bound "
-        "that is drawn."
+        f"In all panels its regret is {100 * min(over):.0f} to {100 * max(over):.0f} % of the "
+        "bound that is drawn."
     )
 
 
