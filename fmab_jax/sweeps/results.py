@@ -91,6 +91,9 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
         >>> bool((fmab.load(path).regret == data.regret).all())
         True
     """
+    if os.path.isdir(check_path("path", path)):
+        remedy = "read a sweep's folder with fmab_jax.open_sweep"
+        refuse("path", str(path), "a file of fmab_jax.save", remedy)
     return netcdf.load(path)
 
 
