@@ -365,7 +365,7 @@ def _average_links(data: xr.Dataset) -> dict[str, np.ndarray]:
 def _write_caption(
     runs: Mapping[str, xr.Dataset],
     bands: Mapping[str, xr.Dataset],
-    agents: Sequence[captions.Sentence],
+    agents: Sequence[captions.Sentence] = (),
 ) -> list[captions.Sentence]:
     """Returns the caption: what all runs share once, then what differs, run by run."""
     exposures = captions.describe_exposures({k: read_exposure(data) for k, data in runs.items()})

@@ -169,7 +169,7 @@ def test_export_writes_what_was_swept(eps, capsys):
         "plot half --x epsilon --hue rounds": "half: frame.regret='2 not finite': ",
         "show eps --sort eps": "--sort eps: must be a column of the table; ... 'epsilon'?",
         "show eps --select eps=1": "--select eps=1: must be one of epsilon, rounds; ... epsilon?",
-        "show eps sum": "sum: must stand after an option that takes a value;",
+        "show eps sum": "sum: must be left out: fmab show takes one FOLDER|FILE.nc;",
         "export eps x.txt": "x.txt: must be a name ending in .nc, .csv, .parquet",
         "export half x.nc": "half: must be finished; it lacks at least 40 trials",
         f"{GRID.replace('0.5 none', '0.1 0.3')} --out eps": "--epsilon [0.1, 0.3]: must be "
