@@ -235,16 +235,16 @@ class Accounts:
             messages=self._list_messages(state, jnp.where(epoch.fits_horizon, epoch.end, never)),
         )
 
-        def find_stretch() -> Stretch:
+        def compute_stretch() -> Stretch:
             weights, rows = jnp.where(state.active_mask, 1.0, 0.0), self.rows.playing
             share = jnp.broadcast_to(weights / jnp.sum(weights), (rows, self.arms))
             gap = jnp.broadcast_to((rate / self.agents)[..., None], (*rate.shape, rows))
-            return self._find_stretch(state.slot, epoch.end, gap, share)
+            return self._compute_stretch(state.slot, epoch.end, gap, share)
 
         return state._replace(
             slot=epoch.end,
             regret=state.regret + grow(rate, state.slot, epoch.end, self.ends),
-            accumulators=self._accumulate(state, find_stretch),
+            accumulators=self._accumulate(state, compute_stretch),
         ), (line,)
 
     def _wait(
@@ -266,27 +266,29 @@ class Accounts:
         )
         regret = grow(rate, slot, end, self.ends)
 
-        def find_stretch() -> Stretch:
+        def compute_stretch() -> Stretch:
             share = jax.nn.one_hot(play, self.arms, dtype=jnp.float64)
-            return self._find_stretch(slot, end, gap, share)
+            return self._compute_stretch(slot, end, gap, share)
 
         return state._replace(
             slot=end,
             regret=state.regret + regret,
             waiting_regret=state.waiting_regret + regret,
-            accumulators=self._accumulate(state, find_stretch),
+            accumulators=self._accumulate(state, compute_stretch),
         ), line
 
-    def _find_stretch(self, slot: Integer, end: Integer, gap: Reals, share: PerRowArm) -> Stretch:
+    def _compute_stretch(
+        self, slot: Integer, end: Integer, gap: Reals, share: PerRowArm
+    ) -> Stretch:
         """Returns a stretch of slots."""
         agents = self.agents_by_row
         return make_stretch(slot, end, gap, share, agents, self.own_gaps)
 
     def _accumulate(
-        self, state: RunState, find_stretch: Callable[[], Stretch]
+        self, state: RunState, compute_stretch: Callable[[], Stretch]
     ) -> tuple[PyTree, ...]:
         """Returns the accumulators after a stretch of slots."""
-        inputs = self.accumulators, state.accumulators, find_stretch, self.grid, self.ends
+        inputs = self.accumulators, state.accumulators, compute_stretch, self.grid, self.ends
         return accumulate_segments(*inputs)
 
     def _list_messages(self, state: RunState, slot: Integer) -> tuple[Integer, Integer] | tuple[()]:
@@ -310,13 +312,13 @@ class Accounts:
         )
         curves = draw_line(curves, self.grid, line)
 
-        def find_stretch() -> Stretch:
+        def compute_stretch() -> Stretch:
             share = jax.nn.one_hot(state.best_arm, arms, dtype=jnp.float64)
             share = jnp.broadcast_to(share, (self.rows.playing, arms))
             by_row = jnp.broadcast_to(gap[..., None], (*gap.shape, self.rows.playing))
-            return self._find_stretch(state.slot, self.horizon, by_row, share)
+            return self._compute_stretch(state.slot, self.horizon, by_row, share)
 
-        accumulators = self._accumulate(state, find_stretch)
+        accumulators = self._accumulate(state, compute_stretch)
         mean_gap = state.gap_sum / state.active.astype(jnp.float64)
         lost = jnp.where(state.best_eliminated, self.agents, 0.0)
         agents_lost: Integer | None = lost.astype(jnp.int32)

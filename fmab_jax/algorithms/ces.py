@@ -424,7 +424,7 @@ class _Loop(NamedTuple):
         rate, arms = trial.agents * gap, state.arms
         slots = (until - line.slot).astype(jnp.float64)
 
-        def find_stretch() -> Stretch:
+        def compute_stretch() -> Stretch:
             share = jnp.where(state.active, 1.0, 0.0) / arms.astype(jnp.float64)
             by_arm = jnp.zeros(len(self.instance.gaps)).at[state.arm].add(share)
             agents = jnp.asarray(trial.agents)[None]
@@ -443,7 +443,7 @@ class _Loop(NamedTuple):
             reported=line.reported + rounds * arms,
             regret_curve=extend(line.regret_curve, grid, line.slot, line.regret, rate),
             rounds_curve=jnp.where(grid > line.slot, rounds_curve, line.rounds_curve),
-            accumulators=accumulate(trial.accumulators, line.accumulators, find_stretch, grid),
+            accumulators=accumulate(trial.accumulators, line.accumulators, compute_stretch, grid),
         )
 
     def draw(self, arm: Int[Array, " place"], tau: Integer) -> Float[Array, "agent place"]:

@@ -90,7 +90,7 @@ def _choose_norm(values: np.ndarray) -> Normalize:
     """Returns the norm that maps values to colours."""
     low, high = float(values.min()), float(values.max())
     if high - low < 1e-3 * abs(high):
-        # Numbers that read the same get the same colour.
+        # Numbers that read the same get nearly the same colour.
         return Normalize(low - 0.01 * abs(low), high + 0.01 * abs(high))
     if not style.has_wide_range(values):
         return Normalize(low, high)

@@ -36,18 +36,17 @@ def map_in_blocks(function: Callable[..., T], elements: int) -> Callable[..., T]
         if is_accelerated() or block == size:
             return jax.vmap(function)(*operands)
         blocks = jax.tree.map(lambda x: x.reshape(size // block, block, *x.shape[1:]), operands)
-        structures, places = [], []
+        places: list[T] = []
 
         def map_block(params: tuple[PyTree, ...]) -> list[Array]:
-            leaves, structure = jax.tree.flatten(jax.vmap(function)(*params))
-            # A result that occurs twice is stored once.
-            distinct = {id(x): x for x in leaves}
-            structures.append(structure)
-            places.append([[*distinct].index(id(x)) for x in leaves])
+            results = jax.vmap(function)(*params)
+            # An array that occurs twice is stored once.
+            distinct = {id(x): x for x in jax.tree.leaves(results)}
+            places.append(jax.tree.map(lambda x: [*distinct].index(id(x)), results))
             return [*distinct.values()]
 
-        results = [x.reshape(size, *x.shape[2:]) for x in lax.map(map_block, blocks)]
-        return jax.tree.unflatten(structures[0], [results[place] for place in places[0]])
+        arrays = [x.reshape(size, *x.shape[2:]) for x in lax.map(map_block, blocks)]
+        return jax.tree.map(lambda place: arrays[place], places[0])
 
     return map_batch
 

@@ -91,7 +91,7 @@ def test_colours_are_agents_strokes_runs_and_links_are_drawn_once(axis):
     assert drawn == [pytest.approx(float(x.links[:, -1].sum("meter").mean())) for x in cells]
 
 
-def test_agents_that_pull_alike_are_said_to():
+def test_means_by_agent_are_explained():
     """Would catch equal lines without a word, and the word where they differ."""
     alike = "All agents have the same mean regret (CDP-MAB), to three digits; own_regret is against"
     assert alike in draw("agent_regret", agents=[0]).get_label()
@@ -114,7 +114,8 @@ def test_the_table_where_agents_differ_fits_a_line(stored, capsys):
     assert max(map(len, table[1:])) <= 110
     frame = fmab.table(swept())
     names = frame.attrs["shown"]
-    assert names[names.index("regret") + 1] == "own_regret"
+    first = names.index("regret")
+    assert names[first : first + 4] == ["regret", "own_regret", "largest_own_regret", "fairness"]
     rest = frame.attrs["unshown"]
     assert {"largest_regret", "rounds_made", "links_max"} <= {*rest} <= {*frame}
     assert (

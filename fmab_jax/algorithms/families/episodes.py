@@ -320,7 +320,7 @@ class _EpisodeLoop(NamedTuple):
                 slot = jnp.minimum(arm.astype(jnp.int64), until)
                 segment = None if self.instance.segments is None else self.find_segments(arm)
                 stop = jnp.minimum(slot + 1, until)
-                stretch = partial(self.find_stretch, slot, stop, arm, gaps[arm], segment)
+                stretch = partial(self.compute_stretch, slot, stop, arm, gaps[arm], segment)
                 return accumulate(trial.accumulators, accumulators, stretch, grid), None
 
             accumulators, _ = lax.scan(add_slot, accumulators, jnp.arange(arms, dtype=jnp.int32))
@@ -367,7 +367,7 @@ class _EpisodeLoop(NamedTuple):
 
         rate = self.sharing * gap
         rounds = run.rounds + (whole & trial.shared).astype(jnp.int32)
-        stretch = partial(self.find_stretch, run.slot, until, arm, gap)
+        stretch = partial(self.compute_stretch, run.slot, until, arm, gap)
         return _EpisodeState(
             state=pick(whole, after, run.state),
             number=number,
@@ -381,7 +381,7 @@ class _EpisodeLoop(NamedTuple):
             ),
         )
 
-    def find_stretch(
+    def compute_stretch(
         self, slot: Array, until: Array, arm: Array, gap: Array, segment: Array | None = None
     ) -> Stretch:
         """Returns the stretch of slots in which one arm is played, in all segments or in one."""

@@ -269,7 +269,7 @@ class _SlotLoop(NamedTuple):
         instance = self.instance
         all_arms = jnp.arange(len(instance.gaps), dtype=arms.dtype)
 
-        def find_stretch(slot: Integer, arm: Array, gap: PerRow) -> Stretch:
+        def compute_stretch(slot: Integer, arm: Array, gap: PerRow) -> Stretch:
             start, stop = (jnp.minimum(x, trial.horizon) for x in (slot, slot + 1))
             share = jnp.where(arm[:, None] == all_arms[None, :], 1.0, 0.0)
             own_gaps = instance.own_gaps
@@ -279,7 +279,7 @@ class _SlotLoop(NamedTuple):
             return make_stretch(start, stop, gap, share, real, own_gaps, arm)
 
         slots = before + jnp.arange(_BLOCK, dtype=jnp.int64), arms, gaps
-        return accumulate_slots(trial.accumulators, accumulators, find_stretch, slots, grid)
+        return accumulate_slots(trial.accumulators, accumulators, compute_stretch, slots, grid)
 
     def play_slot(self, state: State, number: Integer) -> tuple[State, tuple[PyTree, ...]]:
         """Plays a slot.

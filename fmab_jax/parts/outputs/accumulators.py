@@ -72,11 +72,11 @@ def make_stretch(
     """Returns a stretch; if means change, its gaps and its excess have a leading segment axis.
 
     Args:
-        start: As in `Stretch`, as are the next four.
-        stop: See ``start``.
-        gap: See ``start``.
-        share: See ``start``.
-        agents: See ``start``.
+        start: The slot before it.
+        stop: Its last slot.
+        gap: Regret per slot of an agent of a row, [row] or [segment, row].
+        share: Share of the slots in which an agent of a row plays each arm.
+        agents: Number of agents of a row.
         own_gaps: `Instance.own_gaps`.
         arm: The arm of a row that plays one arm alone; faster than to read ``share``.
     """
@@ -138,7 +138,7 @@ class Rows(NamedTuple):
     Attributes:
         playing: Rows of agents that may play differently.
         own: Rows of agents that play differently or have other means.
-        alike: Whether all agents play alike and have means of their own, which do not change.
+        alike: Whether all agents play alike and have means of their own, in one segment at most.
     """
 
     playing: int
@@ -154,8 +154,8 @@ def count_rows(playing: int, own_gaps: OwnGaps | None) -> Rows:
     """Returns the rows of accumulators, from `Instance.own_gaps`."""
     if own_gaps is None:
         return Rows(playing, playing)
-    own = own_gaps.gaps.shape[-2]
-    return Rows(playing, own, playing < own and own_gaps.gaps.ndim == 2)
+    own = own_gaps.best.shape[-1]
+    return Rows(playing, own, playing < own == own_gaps.best.size)
 
 
 def start_accumulators(

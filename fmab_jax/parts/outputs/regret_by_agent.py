@@ -80,7 +80,7 @@ def _accumulate_own() -> Accumulator:
     """Returns the accumulator of each agent's regret at T against its own best arm.
 
     Agents that all play alike spend the same slots on each arm. These are added up once for all,
-    and own gaps are read at the end: half of the time with many agents and arms.
+    and own gaps are read once, at the end: else they take as long as the rest of a run.
     """
     by_rate = _accumulate_rate("", ("agent",), lambda stretch: stretch.own_gap, own=True)
 
@@ -101,9 +101,19 @@ def _accumulate_own() -> Accumulator:
     def end(state: tuple[Array, ...] | Array, own_gaps: OwnGaps | None) -> Array:
         if isinstance(state, tuple) or own_gaps is None:
             return state[-1]
-        return arrays.sum_in_turn(arrays.rounded(state[None] * own_gaps.gaps).T)
+        gaps = own_gaps.gaps.reshape(-1, len(state))
+        return arrays.sum_in_turn(arrays.rounded(state[None] * gaps).T)
 
-    return Accumulator("agent_own_regret", ("agent",), start, add, end, True, add_slots, True)
+    return Accumulator(
+        "agent_own_regret",
+        ("agent",),
+        start,
+        add,
+        end,
+        reads_own=True,
+        add_slots=add_slots,
+        counts_slots=True,
+    )
 
 
 _REGRET = _accumulate_rate("agent_regret", ("agent",), lambda stretch: stretch.gap)
