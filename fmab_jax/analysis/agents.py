@@ -89,8 +89,7 @@ def describe_agents(kind: str, is_equal: Mapping[str, bool]) -> list[tuple[str, 
         return []
     drawn = (
         "Each seed draws its own means unless they are fixed, so agent 0 is another agent in each "
-        "seed; what the worst agent of a seed has is the metric largest_regret or "
-        "largest_own_regret"
+        "seed; largest_regret and largest_own_regret are those of the worst agent of each seed"
     )
     sentences = [(drawn, "Agent 0 is another agent in each seed, unless means are fixed")]
     if labels := [label for label, equal in is_equal.items() if equal]:
